@@ -182,7 +182,7 @@ func (f *Feed) askStore(ctx context.Context, e pollRequest, host policy.Host, ru
 		return nil, 0
 	}
 	claim := store.Claim{
-		ID: f.id, URL: f.key.String(), Hold: f.state.Load().LeaseTime(rules), Floor: e.floor,
+		ID: f.id, URL: f.key.String(), Hold: f.state.Load().LeaseTime(rules), Floor: e.floor, ByHand: e.floor > 0 && !e.pushed,
 		Configured: f.configured(), By: slices.Max(append(f.askedBy(), 0)), Queue: true, Prefetch: c.settings.Load().Prefetch, Host: host,
 	}
 	asked, answered := c.elapsed(), c.timeClaim()
@@ -215,7 +215,7 @@ func (f *Feed) askStore(ctx context.Context, e pollRequest, host policy.Host, ru
 		return nil, 0
 	}
 	if lease.Denied == store.DeniedPaused {
-		f.deferPoll(lease.Wait, lease.Why)
+		f.deferPoll(lease.Wait, lease.Pause.Why)
 	}
 	return nil, 0
 }

@@ -141,7 +141,7 @@ func TestExportCarriesPauses(t *testing.T) {
 			t.Errorf("%d feeds, %v", n, err)
 		}
 		pauses := must(other.Pauses(t.Context()))
-		if len(pauses) != 1 || pauses[0].Scope != "host limited.test" || pauses[0].Step != 2 || pauses[0].For != 58*time.Minute {
+		if len(pauses) != 1 || pauses[0].Scope != "host limited.test 5" || pauses[0].Step != 2 || pauses[0].For != 58*time.Minute {
 			t.Errorf("pauses: %+v", pauses)
 		}
 		for r, err := range store.Pages(t.Context(), other, 10) {

@@ -170,7 +170,7 @@ func TestForgottenAndBackUnseen(t *testing.T) {
 		db := &hooked{Store: shared}
 		db.refuse(errors.New("not yet"), "Watch")
 		time.AfterFunc(3*time.Hour, func() { db.refuse(nil) })
-		deaf, one := node(t, db, origin, cache.Settings{}), node(t, shared, origin, cache.Settings{})
+		deaf, one := node(t, db, origin, cache.Settings{}), node(t, shared, origin, cache.Settings{Feeds: []string{feedURL}})
 		first := deaf.get(feedURL)
 		wantBody(t, first, 200, "Entry 1")
 		time.Sleep(2 * time.Hour)
@@ -178,6 +178,7 @@ func TestForgottenAndBackUnseen(t *testing.T) {
 			t.Fatal(err)
 		}
 		entries = 2
+		must(one.Refresh(t.Context(), feedURL))
 		wantBody(t, one.get(feedURL), 200, "Entry 2")
 		time.Sleep(2 * time.Hour)
 		want, got := one.get(feedURL), deaf.get(feedURL)

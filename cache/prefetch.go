@@ -75,7 +75,7 @@ func (c *Cache) claimDue(ctx context.Context, p *pace) (wait time.Duration, more
 	}
 	busy := c.origin.Busy()
 	asked, answered := c.elapsed(), c.timeClaim()
-	leases, next, err := c.store.ClaimDue(ctx, store.DueQuery{Limit: limit, Except: busy, Idle: c.settings.Load().IdleAfter, Established: other <= 0})
+	leases, next, err := c.store.ClaimDue(ctx, store.DueQuery{Limit: limit, Except: busy, Idle: c.settings.Load().IdleAfter, Short: other <= 0})
 	answered()
 	if err != nil {
 		if ctx.Err() == nil {

@@ -17,12 +17,13 @@ import (
 // aliasInterval is how often the URL of an alias is asked whether it still redirects.
 const aliasInterval = 30 * 24 * time.Hour
 
-// hop lets a poll follow a redirect if the URL was not asked in the last MinInterval.
+// hop lets a poll follow a redirect if the URL was not asked in its own MinInterval, or that of the feed.
 func (f *Feed) hop(ctx context.Context, u feedurl.URL, host policy.Host) error {
-	to := u.String()
+	to, settings := u.String(), f.cache.settings.Load()
+	floor := max(f.rules().MinInterval, settings.Rules(feedstate.ParseKey(to)).MinInterval)
 	for {
 		p, err := f.cache.store.Hop(ctx, store.Hop{
-			ID: feedstate.IDOf(to), From: f.id, Prefetch: f.cache.settings.Load().Prefetch, Floor: f.rules().MinInterval, Yield: !f.configured(), Host: host,
+			ID: feedstate.IDOf(to), From: f.id, First: f.state.Load().Feed.Version.Number == 0, Prefetch: settings.Prefetch, Floor: floor, Yield: !f.configured(), Host: host,
 		})
 		switch {
 		case err != nil:

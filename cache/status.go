@@ -104,9 +104,9 @@ func (c *Cache) describe(k feedstate.Key, s *feedstate.State, asked time.Duratio
 	state := s.Shown(configured, now)
 	if !s.Ended && s.Due <= now && !k.Shielded() {
 		// It would be polled now, but its host must wait.
-		if left, why := s.HostPause(c.origin.Host(k.URL()), pauses()); left > 0 {
+		if pause := s.HostPause(c.origin.Host(k.URL()), pauses()); pause.For > 0 {
 			overridden := *s
-			overridden.Override(c.moment(), left, why)
+			overridden.Override(c.moment(), pause.For, pause.Why)
 			s = &overridden
 		}
 	}

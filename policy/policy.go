@@ -178,7 +178,7 @@ type Answer struct {
 	Private bool // a host of this poll is at a private address
 
 	Pauses []Pause // that hosts asked for in this poll
-	Good   []Host  // that answered well in this poll
+	Good   []Good  // hosts that answered well in this poll
 }
 
 // Unsent reports whether nothing reached the origin: there was no address, no connection,

@@ -16,26 +16,33 @@ type Host struct {
 	Spacing time.Duration // from the start of one poll of the host to the start of the next
 }
 
-// The scopes of pauses are a [Host].Name or [Host].Domain with one of these before it.
+// The scopes of pauses are a [Host].Name or [Host].Domain with one of these before it, and the rank
+// after it for which the pause holds.
 const (
 	ScopeHost   = "host "
 	ScopeDomain = "domain "
 )
 
-// Pause is a time in which no feed of a host or domain is polled. If a scope has several,
-// the longest counts.
+// Pause is a time in which feeds of a host or domain are not polled.
 type Pause struct {
 	Scope string
-	// For is how long it lasts from the time of the response. Zero, if Limited: an hour,
-	// doubled with each such pause in a row, up to a day.
+	// For is how long the host asked for. Zero: it did not say.
 	For time.Duration
-	Why string // HintHostCooldown or HintDomainCooldown
-	// Step is the number of pauses in a row without a length.
+	Why string // HintHostCooldown, HintRateLimit or HintDomainCooldown
+	// Step is the number of pauses in a row.
 	Step int
+	Rank int    // it holds for feeds of this rank and below; 0: for all
+	URL  string // the key of the feed whose poll was refused; empty: not known
 	// Limited reports that the host has answered 429. If two hosts of Domain do that, the
 	// whole domain pauses, as one rate limiter is in front of all its hosts.
 	Limited bool
 	Domain  string
+}
+
+// Good is a host that has answered well.
+type Good struct {
+	Host
+	RateLimit bool // the answer says what is left of a rate limit
 }
 
 // Standing is how much is known of a feed, for the pacing of an address that many hosts share.

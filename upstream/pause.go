@@ -10,51 +10,64 @@ import (
 	"github.com/feedpollard/pollard/policy"
 )
 
-// readPause records what a response says about its host. The pause of a host whose port or
-// address is private concerns only the URL: such a host is often a bridge to many sites.
+// barePause is for how long a URL is left alone that answers 429 and does not say how long.
+const barePause = time.Hour
+
+// readPause records what a response says about its host. A 429, and a 503 with Retry-After, are a refusal
+// of the host; any other Retry-After concerns its URL alone. So does a refusal by a host that another
+// domain redirects to: anyone can make a URL that does. And so does the pause of a host whose port or
+// address is private: such a host is often a bridge to many sites.
 func (p *poll) readPause(resp *http.Response, urlOnly bool) {
 	if p.client.noPacing {
 		return
 	}
-	at, a := p.client.now(), &p.answer
-	until := pauseOf(resp.StatusCode, resp.Header, at)
-	why := policy.HintHostCooldown
-	if host := p.client.Host(p.url); urlOnly {
+	at, a, host := p.client.now(), &p.answer, p.client.Host(p.url)
+	asked, limit := pauseOf(resp.StatusCode, resp.Header, at)
+	limited := resp.StatusCode == http.StatusTooManyRequests
+	refused := limited || resp.StatusCode == http.StatusServiceUnavailable && !asked.IsZero()
+	why := policy.HintURLCooldown
+	if host.Name != nameOf(p.ask.URL) {
+		why = policy.HintRedirectCooldown
+	}
+	switch pause := (policy.Pause{Scope: policy.ScopeHost + host.Name, Why: policy.HintHostCooldown, Limited: limited, Domain: host.Domain}); {
+	case urlOnly:
 		why = policy.HintURLCooldown
-	} else {
-		limited := resp.StatusCode == http.StatusTooManyRequests
-		if limited || !until.IsZero() {
-			pause := policy.Pause{Scope: policy.ScopeHost + host.Name, Why: why, Limited: limited, Domain: host.Domain}
-			if !until.IsZero() {
-				pause.For = until.Sub(at)
-			}
+	case refused && host.Domain == p.ask.URL.Domain():
+		if host.Name == nameOf(p.ask.URL) {
+			why = policy.HintHostCooldown
+		}
+		if !asked.IsZero() {
+			pause.For = asked.Sub(at)
+		}
+		a.Pauses = append(a.Pauses, pause)
+	case resp.StatusCode < http.StatusBadRequest:
+		a.Good = append(a.Good, policy.Good{Host: host, RateLimit: limit.Raw != ""})
+		if !limit.Until.IsZero() {
+			pause.Why, pause.For = policy.HintRateLimit, limit.Until.Sub(at)
 			a.Pauses = append(a.Pauses, pause)
 		}
-		if resp.StatusCode < http.StatusBadRequest {
-			a.Good = append(a.Good, host)
-		}
-		if host.Name != nameOf(p.ask.URL) {
-			why = policy.HintRedirectCooldown
-		}
 	}
-	if until.After(a.NotBefore) {
-		a.NotBefore, a.Holder = until, why
+	if limited && asked.IsZero() && !urlOnly {
+		asked = at.Add(barePause)
+	}
+	if asked.After(a.NotBefore) {
+		a.NotBefore, a.Holder = asked, why
 	}
 }
 
-// pauseOf returns until when a response asks its host not to be polled; zero: it does not.
-func pauseOf(status int, header http.Header, at time.Time) time.Time {
-	var hold policy.Hold
+// pauseOf returns until when a response asks not to be asked again, zero if it does not, and what it says
+// about a rate limit.
+func pauseOf(status int, header http.Header, at time.Time) (asked time.Time, limit policy.Hold) {
 	// RFC 9110 section 10.2.3 has Retry-After on 503 and redirects; origins also send
 	// it with other failures and mean it. With a good response it concerns only that
 	// resource, in the feed's own schedule.
 	if status >= 300 && status != http.StatusNotModified {
-		hold = policy.RetryAfter(header, at)
+		asked = policy.RetryAfter(header, at).Until
 	}
 	// draft-ietf-httpapi-ratelimit-headers: Retry-After has precedence. Any response can
 	// show an exhausted limit.
-	if hold.Until.IsZero() {
-		hold = policy.RateLimit(header, at)
+	if limit = policy.RateLimit(header, at); asked.IsZero() {
+		asked = limit.Until
 	}
-	return hold.Until
+	return asked, limit
 }

@@ -6,6 +6,7 @@ package upstream
 import (
 	"net/netip"
 	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -18,28 +19,31 @@ var calm = Settings{Hosts: unpaced}
 
 // policy's TestRetryAfter and TestRateLimit have the values of the fields. A bubble begins with the year 2000.
 func TestCooldown(t *testing.T) {
-	const bare = -1
+	const host, url, limit = policy.HintHostCooldown, policy.HintURLCooldown, policy.HintRateLimit
 	for _, tt := range []struct {
 		name   string
 		status int
 		fields []string
-		want   time.Duration
+		want   time.Duration // for which the URL is left alone
+		holder string
+		pause  string // what the host has asked for; empty: nothing
 	}{
-		{"429 with 60", 429, []string{"Retry-After: 60"}, time.Minute},
-		{"429 with a date", 429, []string{"Retry-After: Sat, 01 Jan 2000 01:00:00 GMT"}, time.Hour},
-		{"bare 429", 429, nil, bare},
-		{"429 with 0", 429, []string{"Retry-After: 0"}, bare},
-		{"429 with a reset", 429, []string{"X-RateLimit-Remaining: 0", "X-RateLimit-Reset: 120"}, 2 * time.Minute},
-		{"429 with both", 429, []string{"Retry-After: 60", "X-RateLimit-Remaining: 0", "X-RateLimit-Reset: 120"}, time.Minute},
-		{"503", 503, []string{"Retry-After: 600"}, 10 * time.Minute},
-		{"bare 503", 503, nil, 0},
-		{"403", 403, []string{"Retry-After: 600"}, 10 * time.Minute},
-		{"200", 200, []string{"Retry-After: 600"}, 0},
-		{"304", 304, []string{"Retry-After: 600"}, 0},
-		{"limit exhausted with 200", 200, []string{`RateLimit: "default";r=0;t=90`}, 90 * time.Second},
-		{"limit exhausted with 304", 304, []string{"X-RateLimit-Remaining: 0.0", "X-RateLimit-Reset: 90"}, 90 * time.Second},
-		{"limit exhausted with 403", 403, []string{"X-RateLimit-Remaining: 0", "X-RateLimit-Reset: 90"}, 90 * time.Second},
-		{"limit not exhausted", 200, []string{`RateLimit: "default";r=1;t=90`}, 0},
+		{"429 with 60", 429, []string{"Retry-After: 60"}, time.Minute, host, host},
+		{"429 with a date", 429, []string{"Retry-After: Sat, 01 Jan 2000 01:00:00 GMT"}, time.Hour, host, host},
+		{"bare 429", 429, nil, time.Hour, host, host},
+		{"429 with 0", 429, []string{"Retry-After: 0"}, time.Hour, host, host},
+		{"429 with a reset", 429, []string{"X-RateLimit-Remaining: 0", "X-RateLimit-Reset: 120"}, 2 * time.Minute, host, host},
+		{"429 with both", 429, []string{"Retry-After: 60", "X-RateLimit-Remaining: 0", "X-RateLimit-Reset: 120"}, time.Minute, host, host},
+		{"503", 503, []string{"Retry-After: 600"}, 10 * time.Minute, host, host},
+		{"bare 503", 503, nil, 0, "", ""},
+		{"403", 403, []string{"Retry-After: 600"}, 10 * time.Minute, url, ""},
+		{"404", 404, []string{"Retry-After: 604800"}, 7 * 24 * time.Hour, url, ""},
+		{"200", 200, []string{"Retry-After: 600"}, 0, "", ""},
+		{"304", 304, []string{"Retry-After: 600"}, 0, "", ""},
+		{"limit exhausted with 200", 200, []string{`RateLimit: "default";r=0;t=90`}, 90 * time.Second, url, limit},
+		{"limit exhausted with 304", 304, []string{"X-RateLimit-Remaining: 0.0", "X-RateLimit-Reset: 90"}, 90 * time.Second, url, limit},
+		{"limit exhausted with 403", 403, []string{"X-RateLimit-Remaining: 0", "X-RateLimit-Reset: 90"}, 90 * time.Second, url, ""},
+		{"limit not exhausted", 200, []string{`RateLimit: "default";r=1;t=90`}, 0, "", ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -48,20 +52,38 @@ func TestCooldown(t *testing.T) {
 				c := n.client(t, calm)
 				a := c.Poll(t.Context(), ask("http://example.com/a"))
 				var want []policy.Pause
-				if tt.want != 0 {
-					want = []policy.Pause{{Scope: "host example.com", For: max(0, tt.want), Why: policy.HintHostCooldown, Limited: tt.status == 429, Domain: "example.com"}}
+				if tt.pause != "" {
+					want = []policy.Pause{{Scope: "host example.com", For: tt.want, Why: tt.pause, Limited: tt.status == 429, Domain: "example.com"}}
+					if len(tt.fields) == 0 || tt.fields[0] == "Retry-After: 0" {
+						want[0].For = 0
+					}
 				}
 				if !slices.Equal(a.Pauses, want) {
 					t.Errorf("pauses: %+v, want %+v", a.Pauses, want)
 				}
-				if good := tt.status < 400; good != (len(a.Good) == 1) {
+				said := len(tt.fields) > 0 && strings.Contains(tt.fields[0], "RateLimit")
+				if good := tt.status < 400; good != (len(a.Good) == 1) || good && a.Good[0].RateLimit != said {
 					t.Errorf("answered well: %+v", a.Good)
 				}
-				switch got := a.NotBefore.Sub(a.At); {
-				case tt.want <= 0 && !a.NotBefore.IsZero(), tt.want > 0 && (got != tt.want || a.Holder != policy.HintHostCooldown):
+				if got := a.NotBefore.Sub(a.At); tt.want > 0 && got != tt.want || tt.want == 0 && !a.NotBefore.IsZero() || a.Holder != tt.holder {
 					t.Errorf("not before %v (%q), want %v", got, a.Holder, tt.want)
 				}
 			})
+		})
+	}
+}
+
+// A refusal by a host of another domain that a URL redirects to is the URL's own affair: anyone can make such a URL.
+func TestRefusalBehindARedirect(t *testing.T) {
+	for to, want := range map[string]int{"www.example.com": 1, "victim.example.net": 0} {
+		synctest.Test(t, func(t *testing.T) {
+			var n memnet
+			n.say("example.com:80", answerText(302, "", "Location: http://"+to+"/"))
+			n.say(to+":80", answerText(429, "", "Retry-After: 604800"))
+			a := n.client(t, calm).Poll(t.Context(), ask("http://example.com/a"))
+			if len(a.Pauses) != want || a.NotBefore.Sub(a.At) != 7*24*time.Hour || a.Holder != policy.HintRedirectCooldown {
+				t.Errorf("%s: pauses %+v, not before %v (%q)", to, a.Pauses, a.NotBefore, a.Holder)
+			}
 		})
 	}
 }

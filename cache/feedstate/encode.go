@@ -96,7 +96,7 @@ func (m feedState) encode() ([]byte, error) {
 
 // Of returns the state that a record describes, which was read at an elapsed time.
 func Of(r store.Record, now time.Duration) *State {
-	s := &State{Known: true, Established: r.Established, Version: r.Version, Ended: r.In == store.Ended, Granted: NeverGranted}
+	s := &State{Known: true, Rank: r.Rank, Established: r.Established, Version: r.Version, Ended: r.In == store.Ended, Granted: NeverGranted}
 	if !s.Ended {
 		s.Due = now + r.In
 	}
@@ -110,7 +110,7 @@ func Of(r store.Record, now time.Duration) *State {
 	if err != nil {
 		// One damaged record must not take the schedule with it. Its version, of which
 		// nothing is known, has to be fetched again.
-		*s = State{Known: true, Established: s.Established, Due: s.Due, Ended: s.Ended, Granted: s.Granted, NotBefore: s.NotBefore}
+		*s = State{Known: true, Rank: s.Rank, Established: s.Established, Due: s.Due, Ended: s.Ended, Granted: s.Granted, NotBefore: s.NotBefore}
 		s.Last = pollState{Result: status.ResultFailed, Failure: policy.FailureStore, Error: err.Error()}
 		s.Feed.Version.Number = r.Version
 	}

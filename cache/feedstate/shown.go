@@ -5,6 +5,7 @@ package feedstate
 
 import (
 	"errors"
+	"fmt"
 	"net/http"
 	"strings"
 	"time"
@@ -88,19 +89,25 @@ func PauseAsked(winner string) bool {
 	return winner == policy.HintRetryAfter || winner == policy.HintRateLimit || strings.HasSuffix(winner, "cooldown")
 }
 
-// HostPause returns how long the host of a feed that is due is paused, and why. The pause of a domain
-// is left out if the feed's last poll was good: it does not hold for hosts that answer well.
-func (s *State) HostPause(h policy.Host, pauses map[string]policy.Pause) (left time.Duration, why string) {
+// HostPause returns the pause that holds for a feed that is due; its length is 0 if there is none. The
+// pause of a domain is left out if the feed's last poll was good: it does not hold for hosts that answer well.
+func (s *State) HostPause(h policy.Host, pauses map[string]policy.Pause) (longest policy.Pause) {
 	scopes := []string{policy.ScopeHost + h.Name, policy.ScopeDomain + h.Domain}
 	if s.Last.Failure == policy.FailureNone && s.Version != 0 {
 		scopes = scopes[:1]
 	}
 	for _, scope := range scopes {
-		if one := pauses[scope]; one.For > left {
-			left, why = one.For, one.Why
+		for rank := range s.Rank + 1 {
+			of := scope
+			if rank > 0 { // the others hold for all
+				of += fmt.Sprint(" ", int(rank))
+			}
+			if one := pauses[of]; one.For > longest.For {
+				longest = one
+			}
 		}
 	}
-	return left, why
+	return longest
 }
 
 // MaxAgeOfReaders is [State.MaxAge] for the readers of a shielded feed: also as long as its document

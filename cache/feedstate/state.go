@@ -12,6 +12,7 @@ import (
 	"math"
 	"time"
 
+	"github.com/feedpollard/pollard/cache/store"
 	"github.com/feedpollard/pollard/cache/version"
 	"github.com/feedpollard/pollard/internal/status"
 	"github.com/feedpollard/pollard/policy"
@@ -21,8 +22,9 @@ import (
 // State is what is known of a feed. It is immutable once it is published: a change makes a new one.
 // Its moments are elapsed times, as [Moment] has them.
 type State struct {
-	Known       bool // the store has a record
-	Established bool // see [store.Record]
+	Known       bool       // the store has a record
+	Rank        store.Rank // see [store.Record]
+	Established bool       // the same
 	Version     uint64
 	Due         time.Duration // when the next poll may be made; ended: never
 	Ended       bool          // automatic polling has ended

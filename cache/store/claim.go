@@ -45,6 +45,15 @@ func claimNamed(tx Tx, claims []Claim) ([]Lease, error) {
 	token := tx.Tokens(len(claims))
 	touched := make(map[string]bool)
 	leases := make([]Lease, len(claims))
+	if len(claims) > 1 {
+		var paced []Host
+		for _, c := range claims {
+			if isSpaced(c.Host) {
+				paced = append(paced, c.Host)
+			}
+		}
+		lockDomains(tx, paced...)
+	}
 	for i, c := range claims {
 		f, h := feeds[c.ID], hosts[hostRowOf(c.ID, c.Host)]
 		lease, changed, err := claimOne(tx, now, c, f, h, token)
@@ -59,7 +68,7 @@ func claimNamed(tx Tx, claims []Claim) ([]Lease, error) {
 		leases[i].Record = f.record(now)
 	}
 	for name := range touched {
-		readyWhen(tx, name)
+		readyWhen(tx, hosts[name])
 	}
 	return leases, nil
 }
@@ -78,37 +87,62 @@ func claimOne(tx Tx, now Time, c Claim, f *feedRow, h *hostRow, token Token) (le
 	}
 	f.askedBy(c.By, now.day())
 	f.classify(now)
-	due := f.next
+	due := f.mayAsk(byTurn, 0, since)
 	if c.Floor > 0 { // it brings the poll forward, never back
-		due = min(due, max(f.earliest, max(f.last, f.hopped, since).Add(c.Floor)))
+		due = min(due, f.mayAsk(byHand, c.Floor, since))
 	}
-	denied, until, why := h.deny(now, since, c.Host.Spacing)
-	if due > now {
-		denied, until, why = DeniedNotDue, max(due, until), ""
-	}
-	if denied == "" && c.Queue {
-		other, err := h.before(tx, now, f, c.Prefetch)
-		if err != nil {
+	at, paused := h.mayAsk(f.rank(), c.ByHand, c.Host.Spacing, now, since)
+	switch {
+	case due > now:
+		lease.Denied, at = DeniedNotDue, max(due, at)
+	case paused != nil:
+		lease.Denied, lease.Pause = DeniedPaused, paused.pause(now)
+	case at > now:
+		lease.Denied = DeniedBusy
+	default:
+		reserved := f.moment
+		if at, err = f.takeTurn(tx, now, h, c); err != nil {
 			return lease, false, err
 		}
-		if other {
-			denied, until = DeniedBusy, now.Add(max(c.Host.Spacing, time.Second))
+		if at > now {
+			lease.Denied = DeniedBusy
 		}
+		changed = changed || f.moment != reserved
 	}
-	if lease.Denied = denied; denied == "" {
+	if lease.Denied == "" {
 		f.grant(now, token, c.Hold)
-		h.start(tx, now, c.Host, f.class(), f.owner)
+		h.start(tx, now, c.Host, f.rank(), f.owner)
 		changed = true
 	} else {
-		lease.Wait, lease.Why = until.Sub(now), why
+		lease.Wait = at.Sub(now)
 	}
-	if denied == DeniedBusy && c.Queue && !f.waits() {
-		f.place, changed = now-ahead, true
+	if lease.Denied == DeniedBusy && c.Queue {
+		if f.next > now { // a poll by hand: from now on it is due
+			f.next, changed = now, true
+		}
+		if !f.waits() && f.moment <= now {
+			f.place, changed = now-ahead, true
+		}
 	}
 	if changed {
 		f.save(tx, f.due(), nil, nil)
 	}
 	return lease, changed, nil
+}
+
+// takeTurn returns when a feed has its turn among those of its host and domain: now, or when it may be
+// asked for again.
+func (f *feedRow) takeTurn(tx Tx, now Time, h *hostRow, c Claim) (Time, error) {
+	if c.Queue {
+		if other, err := h.before(tx, now, f, c.Prefetch); err != nil || other {
+			return now.Add(max(c.Host.Spacing, time.Second)), err
+		}
+	}
+	if err := space(tx, now, f.spaced(c.Host, f.rank(), false)); err != nil || f.moment <= now {
+		return now, err
+	}
+	f.place = End
+	return f.moment, nil
 }
 
 // begin makes a row a feed that has no version. It keeps the last poll and the pause of an
@@ -117,18 +151,13 @@ func (f *feedRow) begin(now, since Time, url string, hold time.Duration) {
 	known := *f
 	*f = newFeed(f.id)
 	f.n, f.known, f.url, f.hold = known.n, true, url, hold
-	f.last, f.hopped, f.earliest, f.until = known.last, known.hopped, known.earliest, known.until
+	f.last, f.hopped, f.earliest, f.until, f.waiting = known.last, known.hopped, known.earliest, known.until, known.waiting
 	f.askers = known.askers
 	if known.asked != Never {
 		f.seen = known.seen << min(max(0, now.day()-known.asked.day()), 32) & (1<<32 - 1)
 	}
-	f.next = max(now, f.earliest)
-	if f.last != Never {
-		f.next = max(f.next, f.last.Add(hold))
-	}
-	if since != Never { // its record may have been lost, with its last poll
-		f.next = max(f.next, since.Add(hold))
-	}
+	// The decision of an earlier one counts. If a server is lost, so may its record be, with its last poll.
+	f.next = max(now, f.earliest, f.last.Add(max(hold, known.hold)), since.Add(hold))
 }
 
 // assumePolled takes a feed as polled if a server that is lost may have granted its poll.
@@ -142,7 +171,7 @@ func (f *feedRow) assumePolled(since Time, hold time.Duration) (assumed bool) {
 
 // grant moves a feed as a poll does that starts now.
 func (f *feedRow) grant(now Time, token Token, hold time.Duration) {
-	f.token, f.last, f.hold, f.next, f.place = token, now, hold, now.Add(hold), End
+	f.token, f.last, f.hold, f.next, f.place, f.moment = token, now, hold, now.Add(hold), End, Never
 	f.classify(now)
 }
 
@@ -153,52 +182,93 @@ func (d *Database) Hop(ctx context.Context, hop Hop) (Passage, error) {
 
 func grantHop(tx Tx, hop Hop) (Passage, error) {
 	name := hostRowOf(hop.ID, hop.Host)
-	hosts, feeds, err := lockAll(tx, map[string]string{name: hop.Host.Domain}, []ID{hop.ID})
+	hosts, err := lockHosts(tx, map[string]string{name: hop.Host.Domain})
 	if err != nil {
 		return Passage{}, err
 	}
-	f, h, now, since := feeds[hop.ID], hosts[name], tx.Now(), tx.Since()
-	if f.known && hop.Yield && f.next != End {
-		return Passage{Denied: DeniedTaken}, nil
+	feeds, err := lockFeeds(tx, []ID{hop.ID, hop.From})
+	if err == nil {
+		err = addFeeds(tx, feeds, []ID{hop.ID})
 	}
-	class, owner, err := placeOf(tx, hop.From)
 	if err != nil {
 		return Passage{}, err
 	}
-	denied, until, _ := h.deny(now, since, hop.Host.Spacing)
-	if free := max(f.last, f.hopped, since).Add(hop.Floor); free > now {
-		denied, until = DeniedNotDue, max(free, until)
+	f, h, now := feeds[hop.ID], hosts[name], tx.Now()
+	from := feeds[hop.From]
+	if from == nil {
+		unknown := newFeed(hop.From)
+		from = &unknown
+	}
+	from.classify(now)
+	waiting, moment := f.waiting, f.moment
+	at, denied, err := mayHop(tx, now, hop, f, from, h)
+	if err != nil {
+		return Passage{}, err
 	}
 	if denied != "" {
-		return Passage{Denied: denied, Wait: until.Sub(now)}, nil
-	}
-	if class == 1 && h.turn == 0 {
-		upTo := Time(0)
-		if hop.Prefetch {
-			upTo = now
+		if f.waiting != waiting || f.moment != moment {
+			f.save(tx, f.due(), nil, nil)
 		}
-		if first, err := inTurn(tx, []*hostRow{h}, upTo, true); err != nil || first[0] != nil && !first[0].damaged {
-			return Passage{Denied: DeniedBusy, Wait: max(hop.Host.Spacing, time.Second)}, err
-		}
+		return Passage{Denied: denied, Wait: at.Sub(now)}, nil
 	}
-	h.start(tx, now, hop.Host, class, owner)
+	h.start(tx, now, hop.Host, from.rank(), from.owner)
 	floor := now.Add(hop.Floor)
-	f.hopped, f.until = now, max(f.until, floor)
+	f.hopped, f.until, f.waiting, f.moment = now, max(f.until, floor), 0, Never
 	if f.known && f.next < floor {
 		f.next, f.changed, f.news, f.outcome = floor, now, 0, 0
-		f.place = max(f.place, floor) // it may sleep for longer
+		f.place = End // it is due again by its next poll alone
 		tx.Changed(Change{ID: hop.ID})
 	}
-	f.save(tx, f.place.column(), nil, nil)
+	f.save(tx, f.due(), nil, nil)
+	if from.known {
+		from.followed = now
+		from.save(tx, from.place.column(), nil, nil)
+	}
+	readyWhen(tx, h)
 	return Passage{}, nil
 }
 
-// placeOf returns the class and owner of a feed; 0 is none.
-func placeOf(tx Tx, id ID) (class int64, owner Owner, err error) {
-	class = 1
-	var number int64
-	err = tx.Query(`select not_established, owner from feed where id = ?1`, one(id[:]), func(_ int, row Row) error {
-		return row.Scan(&class, &number)
-	})
-	return class, Owner(number), err
+// mayHop decides whether a redirect of a feed may be followed to the URL of another. If not, it returns
+// until when, and the row of the URL changes by who waits for it.
+func mayHop(tx Tx, now Time, hop Hop, f, from *feedRow, h *hostRow) (at Time, denied Refusal, err error) {
+	rank := from.rank()
+	free, paused := h.mayAsk(rank, false, hop.Host.Spacing, now, tx.Since())
+	if first := hop.First && from.followed == Never && rank <= RankNamedNew && paused == nil; !first || f.earliest > now {
+		at = f.mayAsk(byRedirect, hop.Floor, tx.Since())
+		if f.known && hop.Yield && f.next != End {
+			return max(f.next, at, free), DeniedTaken, nil
+		}
+		place := from.placeToFollow()
+		if f.waiting != 0 && f.waiting < place { // another one goes first, if it comes
+			at = at.Add(hop.Floor / 4)
+		}
+		if at > now {
+			if f.waiting == 0 || place < f.waiting {
+				f.waiting = place
+			}
+			return max(at, free), DeniedNotDue, nil
+		}
+	}
+	switch {
+	case paused != nil:
+		return free, DeniedPaused, nil
+	case free > now:
+		return free, DeniedBusy, nil
+	}
+	if mine, err := h.turnOf(tx, now, rank, hop.Prefetch); err != nil || !mine {
+		return now.Add(max(hop.Host.Spacing, time.Second)), DeniedBusy, err
+	}
+	if from.host.Name == hop.Host.Name {
+		return now, "", nil
+	}
+	if err := space(tx, now, f.spaced(hop.Host, rank, true)); err != nil || f.moment <= now {
+		return now, "", err
+	}
+	return f.moment, DeniedBusy, nil
+}
+
+// placeToFollow orders feeds that wait to follow a redirect to the same URL: those of a better rank first, of
+// these the one that followed one longest ago.
+func (f *feedRow) placeToFollow() int64 {
+	return int64(f.rank())<<40 | int64(max(0, f.followed)/Time(time.Second))
 }

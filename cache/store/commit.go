@@ -45,12 +45,10 @@ func (d *Database) Commit(ctx context.Context, o Outcome) error {
 func hostsOf(o Outcome) map[string]string {
 	domains := map[string]string{hostRowOf(o.ID, o.Host): o.Host.Domain}
 	for _, h := range o.Good {
-		domains[hostRowOf(o.ID, h)] = h.Domain
+		domains[hostRowOf(o.ID, h.Host)] = h.Domain
 	}
 	for _, p := range o.Pauses {
-		if host, ok := strings.CutPrefix(p.Scope, policy.ScopeHost); ok && p.Limited {
-			domains[host] = p.Domain
-		}
+		domains[strings.TrimPrefix(p.Scope, policy.ScopeHost)] = p.Domain
 	}
 	return domains
 }
@@ -70,11 +68,12 @@ func commit(tx Tx, o Outcome, body newBody) (fenced bool, err error) {
 		return true, nil
 	}
 	now := tx.Now()
-	f.next, f.host, f.place = now.Add(max(0, o.In)), o.Host, End
+	f.host, f.place = o.Host, End
 	f.classify(now)
 	if o.NotBefore > 0 {
-		f.earliest = max(f.earliest, now.Add(o.NotBefore))
+		f.earliest = max(f.earliest, now.Add(min(o.NotBefore, maxPause)))
 	}
+	f.next = max(now.Add(max(0, o.In)), f.earliest)
 	if o.Hold > 0 {
 		f.hold = o.Hold
 	}
@@ -94,13 +93,15 @@ func commit(tx Tx, o Outcome, body newBody) (fenced bool, err error) {
 		f.feedState = o.FeedState
 	}
 	f.save(tx, f.due(), o.PollState, o.FeedState)
-	for _, h := range o.Good {
-		hosts[hostRowOf(o.ID, h)].answeredWell(tx, now)
+	for _, good := range o.Good {
+		if h := hosts[hostRowOf(o.ID, good.Host)]; h.answeredWell(tx, now, f.rank(), good.RateLimit) && h.name != name {
+			readyWhen(tx, h)
+		}
 	}
-	if err := pauseAll(tx, now, o.Pauses); err != nil {
+	if err := pauseAll(tx, now, f, hosts, o.Pauses); err != nil {
 		return false, err
 	}
-	readyWhen(tx, name)
+	readyWhen(tx, hosts[name])
 	tx.Changed(change)
 	return false, nil
 }
@@ -128,15 +129,14 @@ func (d *Database) Restore(ctx context.Context, saved []Saved) error {
 
 func restore(tx Tx, saved []Saved) error {
 	now := tx.Now()
-	var pauses []Pause
 	saved = slices.DeleteFunc(slices.Clone(saved), func(r Saved) bool {
 		if r.Pause != nil {
-			pauses = append(pauses, *r.Pause)
+			restorePause(tx, now, *r.Pause)
 		}
 		return r.Pause != nil
 	})
-	if err := pauseAll(tx, now, pauses); err != nil || len(saved) == 0 {
-		return err
+	if len(saved) == 0 {
+		return nil
 	}
 	ids := make([]ID, len(saved))
 	domains := make(map[string]string, len(saved))
@@ -144,7 +144,7 @@ func restore(tx Tx, saved []Saved) error {
 		ids[i] = r.ID
 		domains[hostRowOf(r.ID, r.Host)] = r.Host.Domain
 	}
-	_, feeds, err := lockAll(tx, domains, ids)
+	hosts, feeds, err := lockAll(tx, domains, ids)
 	if err != nil {
 		return err
 	}
@@ -155,7 +155,7 @@ func restore(tx Tx, saved []Saved) error {
 			continue
 		}
 		restoreOne(tx, now, f, r)
-		readyWhen(tx, f.row())
+		readyWhen(tx, hosts[f.row()])
 	}
 	return nil
 }
@@ -236,7 +236,8 @@ func touch(tx Tx, ids []ID, asked map[ID]Asked) error {
 	if err != nil {
 		return err
 	}
-	if _, err := lockHosts(tx, hosts); err != nil {
+	locked, err := lockHosts(tx, hosts)
+	if err != nil {
 		return err
 	}
 	feeds, err := lockFeeds(tx, known)
@@ -249,12 +250,13 @@ func touch(tx Tx, ids []ID, asked map[ID]Asked) error {
 		if f == nil || !f.known {
 			continue
 		}
-		established, place := f.established, f.place.column()
-		due, _ := f.touch(now, asked)
-		if _, locked := hosts[f.row()]; locked {
-			established, place = f.established, due
-		} // otherwise its next poll decides
-		f.established = established
+		established, owner, place := f.established, f.owner, f.place.column()
+		due, moved := f.touch(now, asked)
+		if locked[f.row()] != nil {
+			place = due
+		} else if moved { // its next poll decides
+			f.established, f.owner = established, owner
+		}
 		var state []byte
 		if change := asked[id].FeedState; change != nil {
 			if state = change(f.feedState); state != nil {
@@ -264,8 +266,8 @@ func touch(tx Tx, ids []ID, asked map[ID]Asked) error {
 		}
 		f.save(tx, place, nil, state)
 	}
-	for name := range hosts {
-		readyWhen(tx, name)
+	for _, h := range locked {
+		readyWhen(tx, h)
 	}
 	return nil
 }
@@ -273,17 +275,14 @@ func touch(tx Tx, ids []ID, asked map[ID]Asked) error {
 // touch records that readers asked for the feed, if they did, and judges it. It returns its
 // place among the feeds of its host, and whether that is another one now.
 func (f *feedRow) touch(now Time, all map[ID]Asked) (due any, moved bool) {
-	class, before := f.class(), f.place.column()
+	rank, before := f.rank(), f.place.column()
 	if a, ok := all[f.id]; ok && a.Ago >= 0 {
 		asked := now.Add(-a.Ago)
-		for _, by := range a.By {
-			f.askedBy(by, asked.day())
-		}
-		f.sawReader(asked)
+		f.readBy(a.By, asked)
 		due = f.due()
 	} else {
 		due = before
 	}
 	f.classify(now)
-	return due, f.class() != class || due != before
+	return due, f.rank() != rank || due != before
 }

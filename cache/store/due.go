@@ -105,7 +105,7 @@ func readyHosts(tx Tx, q DueQuery, from Time, except []string, limit int) (hosts
 	all := limit + len(except)
 	seen := 0
 	statement := hostsReady
-	if q.Established {
+	if q.Short {
 		statement = hostsCalm
 	}
 	var ready []string
@@ -126,10 +126,14 @@ func readyHosts(tx Tx, q DueQuery, from Time, except []string, limit int) (hosts
 		return nil, false, err
 	}
 	// Pauses are read after the hosts are locked: a poll of one may have agreed one just before.
+	found := make(map[string]*hostRow, len(ready))
 	err = tx.Query(hostByName, each(ready, func(name string) []any { return []any{name, nil} }), func(i int, row Row) error {
-		h, err := scanHost(ready[i], row)
-		hosts = append(hosts, h)
-		return err
+		h := found[ready[i]]
+		if h == nil {
+			h = &hostRow{name: ready[i]}
+			found[h.name], hosts = h, append(hosts, h)
+		}
+		return h.scan(row)
 	})
 	if err == nil && len(hosts) < len(ready) { // a name is damaged
 		hosts = nil
@@ -138,42 +142,55 @@ func readyHosts(tx Tx, q DueQuery, from Time, except []string, limit int) (hosts
 	return hosts, full || seen == all, err
 }
 
-// claimOf grants one poll of each host, if it has a feed that is due. Hosts whose feed sleeps
-// have not waited as long as it seemed: they are left for the next group, and later is true.
+// claimOf grants one poll of each host, if it has a feed that is due. Hosts whose feed sleeps, or has to
+// wait for its domain, have not waited as long as it seemed: they are left for the next group, and later
+// is true.
 func claimOf(tx Tx, q DueQuery, hosts []*hostRow) (leases []Lease, later bool, err error) {
-	now := tx.Now()
-	var open []*hostRow // that are not paused
-	for _, h := range hosts {
-		if denied, until, _ := h.deny(now, tx.Since(), 0); denied != "" {
-			h.pauseUntil(tx, until)
-			continue
-		}
-		open = append(open, h)
-	}
-	picked, later, err := pick(tx, q, open)
+	picked, later, err := pick(tx, q, hosts)
 	if err != nil {
 		return nil, false, err
 	}
-	now = tx.Now()
-	for i, h := range open {
-		if f := picked[i]; f != nil {
-			f.mend(now)
+	now, since := tx.Now(), tx.Since()
+	var due []spaced
+	for i, f := range picked {
+		if f == nil {
+			continue
+		}
+		f.mend(now)
+		presumed := f.assumePolled(since, 0)
+		if f.mayAsk(byTurn, 0, since) > now { // its place is that of a poll that has been made, or damaged
+			f.place, later = End, later || !presumed
+		} else if at, _ := hosts[i].mayAsk(f.rank(), false, f.host.Spacing, now, since); at <= now {
+			due = append(due, f.spaced(f.host, f.rank(), false))
+		}
+	}
+	if err := space(tx, now, due...); err != nil {
+		return nil, false, err
+	}
+	for i, h := range hosts {
+		f := picked[i]
+		if f == nil {
+			readyWhen(tx, h)
+			continue
+		}
+		at, _ := h.mayAsk(f.rank(), false, f.host.Spacing, now, since)
+		switch {
+		case f.mayAsk(byTurn, 0, since) > now:
+		case at > now: // after a fail-over
+			h.pauseUntil(tx, at)
+			continue
+		case f.moment > now:
+			f.place, later = End, true
+		default:
 			if f.hold <= 0 {
 				f.hold = usualHold
 			}
-			if denied, until, _ := h.deny(now, tx.Since(), f.host.Spacing); denied != "" { // after a fail-over
-				h.pauseUntil(tx, until)
-				continue
-			}
-			presumed := f.assumePolled(tx.Since(), 0)
-			if f.next <= now || f.waits() && !presumed { // its place alone may be damaged
-				f.grant(now, tx.Tokens(1), f.hold)
-				h.start(tx, now, f.host, f.class(), f.owner)
-				leases = append(leases, Lease{Record: f.record(now)})
-			}
-			f.save(tx, f.due(), nil, nil)
+			f.grant(now, tx.Tokens(1), f.hold)
+			h.start(tx, now, f.host, f.rank(), f.owner)
+			leases = append(leases, Lease{Record: f.record(now)})
 		}
-		readyWhen(tx, h.name)
+		f.save(tx, f.due(), nil, nil)
+		readyWhen(tx, h)
 	}
 	return leases, later, nil
 }
@@ -192,37 +209,49 @@ const sleep = 24 * time.Hour
 
 // pick finds the feed of each host whose turn it is. Feeds that no reader has asked for in
 // q.Idle are put to sleep; then slept is true, and their host has none.
-func pick(tx Tx, q DueQuery, open []*hostRow) (picked []*feedRow, slept bool, err error) {
-	now := tx.Now()
-	if picked, err = inTurn(tx, open, now, q.Established); err != nil {
+func pick(tx Tx, q DueQuery, hosts []*hostRow) (picked []*feedRow, slept bool, err error) {
+	now, since := tx.Now(), tx.Since()
+	all := make([]*search, len(hosts))
+	for i, h := range hosts {
+		all[i] = &search{host: h, ranks: h.open(now, since), from: Never, to: now}
+		if q.Short {
+			all[i].ranks = slices.DeleteFunc(all[i].ranks, func(r Rank) bool { return r > RankNamed })
+		}
+	}
+	if err = findRanks(tx, all); err == nil {
+		err = findTurn(tx, all)
+	}
+	if err != nil {
 		return nil, false, err
 	}
+	picked = make([]*feedRow, len(hosts))
 	cut := now.Add(-q.Idle)
-	for i, f := range picked {
-		switch {
+	for i, s := range all {
+		switch f := s.found; {
 		case f == nil:
-			continue
 		case f.damaged: // it starts afresh when it is asked for
+			slept = true
 			tx.Exec(`update feed set due = null where n = ?1`, f.n)
 		case f.waits() && (f.place+ahead < now.Add(-maxWaiting) || f.place+ahead > now):
-			f.place = End
+			f.place, slept = End, true
 			tx.Exec(`update feed set due = ?2 where n = ?1`, f.n, f.due())
 		case !f.waits() && q.Idle != math.MaxInt64 && f.asked <= cut:
-			tx.Exec(`update feed set due = ?5 where n in (select n from feed
-				where host = ?1 and not_established = ?2 and due > 0 and due <= ?3 and (asked is null or asked <= ?4) order by due limit 500 for update skip locked)`,
-				open[i].name, f.class(), int64(now), int64(cut), int64(now.Add(sleep)))
+			slept = true
+			tx.Exec(putToSleep, s.host.name, int64(s.ranks[0]), int64(now), int64(cut), int64(now.Add(sleep)))
 		default:
-			continue
+			picked[i] = f
 		}
-		picked[i], slept = nil, true
 	}
 	return picked, slept, nil
 }
 
+const putToSleep = `update feed set due = ?5 where n in (select n from feed
+	where host = ?1 and ` + rankColumn + ` = ?2 and due > 0 and due <= ?3 and (asked is null or asked <= ?4) order by due limit 500 for update skip locked)`
+
 // nextReady returns when ClaimDue may find something. Hosts that are excepted do not
 // count: the node knows when it is done with them.
 func nextReady(tx Tx, q DueQuery, from Time) (time.Duration, error) {
-	if q.Established { // no index has it, and other polls are in flight that will end
+	if q.Short { // no index has it, and other polls are in flight that will end
 		return time.Second, nil
 	}
 	next := End

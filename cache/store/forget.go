@@ -52,13 +52,13 @@ func (f *feedRow) forget(tx Tx) {
 	now := tx.Now()
 	dropBody(tx, f.body)
 	until := max(f.earliest, f.last.Add(f.hold), f.asked.Add(keepUnread))
-	if f.version == 0 && !f.established {
+	if f.version == 0 && f.rank() == RankPublicNew {
 		until = min(until, now.Add(keepUnread))
 	}
 	forgotten := newFeed(f.id)
 	forgotten.n, forgotten.last, forgotten.hold, forgotten.hopped, forgotten.earliest = f.n, f.last, f.hold, f.hopped, f.earliest
 	forgotten.owner, forgotten.askers, forgotten.seen, forgotten.asked = f.owner, f.askers, f.seen, f.asked
-	forgotten.until, forgotten.changed = max(f.until, until, now.Add(keepForgotten)), now
+	forgotten.waiting, forgotten.until, forgotten.changed = f.waiting, max(f.until, until, now.Add(keepForgotten)), now
 	forgotten.save(tx, nil, []byte{}, []byte{})
 	tx.Exec(moveFeed, f.n)
 	tx.Changed(Change{ID: f.id, Forgotten: true})
@@ -128,7 +128,7 @@ func (d *Database) expired(ctx context.Context, q SweepQuery) (gone []candidate,
 		}
 		last = page.feeds[len(page.feeds)-1].n
 		for _, f := range page.feeds {
-			before := f.class()
+			before, owner := f.rank(), f.owner
 			f.mend(page.now)
 			f.classify(page.now)
 			kept := q.Idle
@@ -142,7 +142,7 @@ func (d *Database) expired(ctx context.Context, q SweepQuery) (gone []candidate,
 			case f.damaged: // it starts afresh when it is asked for
 			case kept > 0 && page.now.Sub(f.wanted()) >= kept && (q.Keep == nil || !q.Keep(f.id)):
 				gone = append(gone, candidate{f.id, f.wanted()})
-			case f.class() != before, f.mended:
+			case f.rank() != before || f.owner != owner, f.mended:
 				changed = append(changed, f.id)
 			}
 		}
@@ -159,10 +159,13 @@ type sweepPage struct {
 func (d *Database) tidy(ctx context.Context) error {
 	err := d.driver.Write(ctx, Work{Late: true, Do: func(tx Tx) error {
 		now := tx.Now()
-		day := int64(now.Add(-24 * time.Hour))
+		day := now.Add(maxHostPause)
 		tx.Exec(`delete from feed where n in (select n from feed where url is null and until < ?1 for update skip locked)`, int64(now))
-		tx.Exec(`delete from pause where scope in (select scope from pause where until < ?1 or until > ?2 for update skip locked)`, day, int64(now.Add(maxPause+odd)))
-		tx.Exec(`delete from host where name in (select name from host where ready is null and free < ?1 for update skip locked)`, int64(now.Add(-exemptFor)))
+		tx.Exec(`delete from pause where scope in (select scope from pause where until < ?1 or until > ?2 for update skip locked)`,
+			int64(now.Add(-keepPause)), int64(now.Add(maxPause+odd)))
+		tx.Exec(`update pause set until = ?1 where scope in (select scope from pause where until > ?1 for update skip locked)`, int64(day)) // of the edition before
+		tx.Exec(`delete from host where name in (select name from host where ready is null and free < ?1
+			and coalesce(free_new, 0) < ?1 and coalesce(free_public, 0) < ?1 and coalesce(good, 0) < ?1 for update skip locked)`, int64(now.Add(-exemptFor)))
 		return deletePending(tx, atOnce)
 	}})
 	if err != nil {

@@ -12,6 +12,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/feedpollard/pollard/policy"
 )
 
 // hostRow is a row of the table host, with the pauses that hold for it. It has no sum: a moment
@@ -20,87 +22,102 @@ import (
 type hostRow struct {
 	name, domain string
 	free         Time
-	ready        Time
-	turn         int64      // the class of feeds that is polled next, if one is due
-	served       [2]Owner   // whose feed was polled last, by class
-	good         Time       // it last answered well; [Never]: never, or it has answered 429 since
-	pauses       [2]pauseOf // of the host and of its domain
+	turn         int64            // how many polls it has had: see [rankOfSlot]
+	served       [ranks + 1]Owner // whose feed of each rank was polled last
+	good         Time             // it last answered well; [Never]: never
+	plain        int64            // 1<<r: its last good answer to a feed of rank r said nothing of a rate limit
+	pauses       []pauseRow       // of the host and of its domain
 }
-
-type pauseOf struct {
-	until Time
-	why   string
-}
-
-const hostColumns = `h.name, h.domain, h.free, h.ready, h.turn, h.served, h.other, h.good, p.until, p.why, q.until, q.why from host h
-	left join pause p on p.scope = 'host ' || h.name`
 
 const (
+	lockHost   = `select name from host where name = ?1`
+	hostsReady = `select name from host where ready <= ?1 and ready >= ?3 order by ready limit ?2 for update skip locked`
+	hostsCalm  = `select name from host where ready <= ?1 and ready >= ?3 and calm <= ?1 order by ready limit ?2 for update skip locked`
+	firstReady = `select ready from host where ready >= ?1 order by ready limit 1`
+
 	hostIfAbsent = `insert into host (name, domain) values (?1, ?2) on conflict (name) do nothing`
-	hostByName   = `select ` + hostColumns + ` left join pause q on q.scope = 'domain ' || coalesce(?2, h.domain) where h.name = ?1`
-	lockHost     = `select name from host where name = ?1`
-	hostsReady   = `select name from host where ready <= ?1 and ready >= ?3 order by ready limit ?2 for update skip locked`
-	hostsCalm    = `select name from host where ready <= ?1 and ready >= ?3 and calm <= ?1 order by ready limit ?2 for update skip locked`
-	firstReady   = `select ready from host where ready >= ?1 order by ready limit 1`
 )
+
+// hostByName reads a host, once for each of its pauses.
+var hostByName = fmt.Sprintf(`select h.domain, h.free, h.turn, h.served_2, h.served_3, h.served_4, h.served_5, h.good, h.plain,
+	p.scope, p.until, p.why, p.step, p.url from host h left join pause p on p.scope in ('%s' || h.name, %s, %s) where h.name = ?1`,
+	scopeRateLimit, scopesOf(policy.ScopeHost, `h.name`), scopesOf(policy.ScopeDomain, `coalesce(?2, h.domain)`))
+
+// scopesOf returns the scopes that a host or domain has, in SQL: one for all ranks, and one for each.
+func scopesOf(kind, name string) string {
+	scopes := fmt.Sprintf(`'%s' || %s`, kind, name)
+	for r := range ranks {
+		scopes += fmt.Sprintf(`, '%s' || %s || ' %d'`, kind, name, r+1)
+	}
+	return scopes
+}
 
 // odd is how far ahead a moment may be of the latest that it can be: clocks may go back a little.
 const odd = time.Minute
 
-// scanHost reads the row of a host with a name.
-func scanHost(name string, row Row) (h *hostRow, err error) {
-	h = new(hostRow)
+// scan reads a row of [hostByName].
+func (h *hostRow) scan(row Row) error {
 	var (
-		free   int64
-		ready  sql.NullInt64
-		good   sql.NullInt64
-		served [2]int64
-		until  [2]sql.NullInt64
-		why    [2]sql.NullString
+		domain            sql.NullString
+		free, good, plain sql.NullInt64
+		turn              sql.NullInt64
+		served            [4]sql.NullInt64
+		scope, why, url   sql.NullString
+		until, step       sql.NullInt64
 	)
-	err = row.Scan(&h.name, &h.domain, &free, &ready, &h.turn, &served[0], &served[1], &good, &until[0], &why[0], &until[1], &why[1])
-	h.name, h.turn = name, h.turn&1
-	h.free, h.ready, h.served = Time(free), timeOf(ready, End), [2]Owner{Owner(served[0]), Owner(served[1])}
-	h.good = timeOf(good, Never)
-	for i := range h.pauses {
-		h.pauses[i] = pauseOf{timeOf(until[i], Never), why[i].String}
+	err := row.Scan(&domain, &free, &turn, &served[0], &served[1], &served[2], &served[3], &good, &plain, &scope, &until, &why, &step, &url)
+	h.domain, h.free, h.turn, h.good, h.plain = domain.String, timeOf(free, 0), turn.Int64, timeOf(good, Never), plain.Int64
+	for i, owner := range served {
+		h.served[RankNamed+Rank(i)] = Owner(owner.Int64)
 	}
-	return h, err
+	if scope.Valid {
+		h.pauses = append(h.pauses, newPauseRow(scope.String, timeOf(until, Never), why.String, int(step.Int64), url.String))
+	}
+	return err
 }
 
-// deny reports whether the host must not be asked now, and until when.
-func (h *hostRow) deny(now, since Time, spacing time.Duration) (denied Refusal, until Time, why string) {
-	until = now
-	free := h.free
-	if free > now.Add(spacing+odd) { // or the spacing has been shortened
-		free = now
+// mayAsk returns when the host may be asked for a feed of a rank, and the pause that it has until then,
+// if it has one. A poll by hand of a feed of the operator waits for no pause.
+func (h *hostRow) mayAsk(r Rank, byHand bool, spacing time.Duration, now, since Time) (at Time, p *pauseRow) {
+	at = h.free
+	if at > now.Add(spacing+odd) { // or the spacing has been shortened
+		at = now
 	}
 	if nameOf(h.name) != "" && spacing > 0 {
-		free = max(free, since.Add(spacing))
+		at = max(at, since.Add(spacing))
 	}
-	if free > until {
-		denied, until = DeniedBusy, free
+	if p = h.paused(r, now); p == nil || byHand && r == RankOperator {
+		return at, nil
 	}
-	for i, p := range h.pauses {
-		if i == 1 && h.good.Add(exemptFor) > now && h.good <= now.Add(odd) {
-			break
-		}
-		if p.until > now && p.until <= now.Add(maxPause+odd) {
-			if until < p.until || why == "" {
-				why = p.why
-			}
-			denied, until = DeniedPaused, max(until, p.until)
-		}
-	}
-	return denied, until, why
+	return max(at, p.until), p
 }
 
-// start records a request to the host, for a feed of a class and owner. The next turn is the
-// other class's, and in this class the next owner's.
-func (h *hostRow) start(tx Tx, now Time, host Host, class int64, owner Owner) {
-	h.free, h.turn, h.served[class] = now.Add(host.Spacing), 1-class, owner
-	tx.Exec(`update host set domain = ?2, free = ?3, turn = ?4, served = ?5, other = ?6 where name = ?1`,
-		h.name, host.Domain, int64(h.free), h.turn, int64(h.served[0]), int64(h.served[1]))
+// open returns the ranks for whose feeds the host may be asked now, whatever its spacing is.
+func (h *hostRow) open(now, since Time) (open []Rank) {
+	for r := RankOperator; int(r) <= ranks; r++ {
+		if at, _ := h.mayAsk(r, false, 0, now, since); at <= now {
+			open = append(open, r)
+		}
+	}
+	return open
+}
+
+// paused returns the longest pause that holds for feeds of a rank. Nil: there is none.
+func (h *hostRow) paused(r Rank, now Time) (longest *pauseRow) {
+	for i := range h.pauses {
+		if p := &h.pauses[i]; p.until > now && p.until <= now.Add(maxPause+odd) && p.holds(h, r, now) && (longest == nil || p.until > longest.until) {
+			longest = p
+		}
+	}
+	return longest
+}
+
+// start records a request to the host, for a feed of a rank and owner. In this rank the next turn is
+// the next owner's.
+func (h *hostRow) start(tx Tx, now Time, host Host, r Rank, owner Owner) {
+	h.free, h.turn, h.served[r] = now.Add(host.Spacing), h.turn+1, owner
+	tx.Exec(`update host set domain = ?2, free = ?3, turn = ?4, served_2 = ?5, served_3 = ?6, served_4 = ?7, served_5 = ?8 where name = ?1`,
+		h.name, host.Domain, int64(h.free), h.turn, int64(h.served[RankNamed]), int64(h.served[RankNamedNew]), int64(h.served[RankPublic]), int64(h.served[RankPublicNew]))
 }
 
 // lockHosts locks the rows of hosts, and adds those that are missing.
@@ -113,9 +130,11 @@ func lockHosts(tx Tx, domains map[string]string) (map[string]*hostRow, error) {
 			tx.Lock(lockHost, name)
 		}
 		err := tx.Query(hostByName, each(names, func(name string) []any { return []any{name, domains[name]} }),
-			func(i int, row Row) (err error) {
-				rows[names[i]], err = scanHost(names[i], row)
-				return err
+			func(i int, row Row) error {
+				if rows[names[i]] == nil {
+					rows[names[i]] = &hostRow{name: names[i]}
+				}
+				return rows[names[i]].scan(row)
 			})
 		if err != nil {
 			return nil, err
@@ -156,20 +175,32 @@ func nameOf(row string) string {
 	return row
 }
 
-// readyFrom is when a host can be polled for its first feed of a class. That is never
-// before the moment at which it is set, so claims do not have to look at what is left of
+// setReady sets when a host can be polled for its first feed of any rank, and for that of ranks 1 and 2. That
+// is never before the moment at which it is set, so claims do not have to look at what is left of
 // older values: see [Database.oldest].
-const readyFrom = `(select case when f.due > host.free and f.due > ?2 then f.due when host.free > ?2 then host.free else cast(?2 as bigint) end
-		from feed f where f.host = host.name and f.not_established = %d and f.due is not null order by f.due limit 1) as at limit 1`
+var setReady = func() string {
+	firsts := make([]string, ranks)
+	for i := range firsts {
+		firsts[i] = fmt.Sprintf(`select %d as rank, (select case when due > ?%d then due else cast(?%d as bigint) end from feed
+			where host = ?1 and %s = %d and due is not null order by due limit 1) as at`, i+1, i+2, i+2, rankColumn, i+1)
+	}
+	return `update host set (calm, ready) = (select min(case when rank <= 2 then at end), min(at) from (` +
+		strings.Join(firsts, ` union all `) + `) firsts) where name = ?1`
+}()
 
-var setReady = fmt.Sprintf(`update host set (calm, ready) = (
-	select established.at, case when established.at is null or other.at < established.at then other.at else established.at end
-	from (select `+readyFrom+`) established, (select `+readyFrom+`) other) where name = ?1`, 0, 1)
-
-// readyWhen sets when hosts can be polled next, by their rows and their first feed. It is
+// readyWhen sets when hosts can be polled next, by their rows, their pauses and their first feeds. It is
 // called by each transaction that lets a feed be due earlier, and the host is locked.
-func readyWhen(tx Tx, hosts ...string) {
-	for _, name := range hosts {
-		tx.Exec(setReady, name, int64(tx.Now()))
+func readyWhen(tx Tx, hosts ...*hostRow) {
+	now := tx.Now()
+	for _, h := range hosts {
+		args := []any{h.name}
+		for r := RankOperator; int(r) <= ranks; r++ {
+			at := max(h.free, now)
+			if p := h.paused(r, now); p != nil {
+				at = max(at, p.until)
+			}
+			args = append(args, int64(at))
+		}
+		tx.Exec(setReady, args...)
 	}
 }

@@ -7,13 +7,14 @@ import (
 	"encoding/binary"
 	"hash/fnv"
 	"math/bits"
+	"slices"
 	"time"
 )
 
 // Owner is a party that feeds count for: the operator, a shield, a token, a private address or a
-// public network. Space and polls are shared by owner. A record remembers the last four that asked for
-// its feed, with the day. The feed counts for the one of the highest class, and of several, when
-// its body may have to give way, for the one that uses the least. 0 is none.
+// public network. Space and polls are shared by owner. A record remembers the last four of the highest
+// classes that asked for its feed, with the day. The feed counts for the one of the highest class, and of
+// several, when its body may have to give way, for the one that uses the least. 0 is none.
 type Owner int64
 
 // Kind is what an owner is. Public networks, all together, give way before addresses, tokens and
@@ -96,10 +97,14 @@ func encodeAskers(askers []asker) (b []byte) {
 }
 
 // askedBy records that an owner asked on a day. If there are too many owners, one of the
-// lowest class is forgotten, of these the one that asked first.
+// lowest class is forgotten, of these the one that asked first. If the owner is of a higher class than
+// all, the days on which the feed was read begin again: those of others do not lift it.
 func (f *feedRow) askedBy(o Owner, day int64) {
 	if o == 0 {
 		return
+	}
+	if o.class() > f.askersClass(day) {
+		f.seen = 0
 	}
 	first := -1 // that may be forgotten
 	for i := range f.askers {
@@ -129,15 +134,32 @@ func (a asker) sooner(b asker) bool {
 	return a.day <= b.day
 }
 
-// sawReader records a day on which the feed was read. Bit 0 of seen is the day of asked.
-func (f *feedRow) sawReader(at Time) {
+// askersClass returns the highest class of the owners that have asked in the last 30 days.
+func (f *feedRow) askersClass(day int64) class {
+	best := classPublic
+	for _, a := range f.askers {
+		if day-a.day < askedDays {
+			best = max(best, a.owner.class())
+		}
+	}
+	return best
+}
+
+// readBy records that readers of some owners asked. The day counts as one on which the feed was read if
+// an owner of its highest class is among them. Bit 0 of seen is the day of asked.
+func (f *feedRow) readBy(owners []Owner, at Time) {
+	for _, o := range owners {
+		f.askedBy(o, at.day())
+	}
+	best := f.askersClass(at.day())
+	counts := number(best == classPublic || slices.ContainsFunc(owners, func(o Owner) bool { return o.class() == best }))
 	switch days := at.day() - f.asked.day(); {
 	case f.asked == Never: // but perhaps before it was forgotten
-		f.seen |= 1
+		f.seen |= counts
 	case days >= 0:
-		f.seen = f.seen<<min(days, 32)&(1<<32-1) | 1
+		f.seen = f.seen<<min(days, 32)&(1<<32-1) | counts
 	case days > -32:
-		f.seen |= 1 << -days
+		f.seen |= counts << -days
 	}
 	f.asked = max(f.asked, at)
 }

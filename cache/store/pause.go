@@ -4,9 +4,8 @@
 package store
 
 import (
-	"cmp"
-	"database/sql"
-	"slices"
+	"fmt"
+	"strconv"
 	"strings"
 	"time"
 
@@ -14,16 +13,18 @@ import (
 )
 
 const (
-	// maxPause caps every pause.
-	maxPause = 7 * 24 * time.Hour
+	// maxPause caps the pause of a URL, and maxHostPause that of a host.
+	maxPause     = 7 * 24 * time.Hour
+	maxHostPause = 24 * time.Hour
 	// maxDomainPause caps the pause of a whole domain, because its hosts may belong to
 	// different people.
 	maxDomainPause = time.Hour
-	// barePause is the pause after a 429 without a time. It doubles with each further one in
-	// a row, up to maxBarePause.
-	barePause    = time.Hour
-	maxBarePause = 24 * time.Hour
-	// keepPause is how long a pause is kept after its end: a 429 in this time is one in a row.
+	// firstPause is the pause of a host that has refused a request. It doubles with each further
+	// one in a row, up to maxHostPause.
+	firstPause = time.Hour
+	// maxRateLimit caps the pause of a host whose rate limit was used up by a good answer.
+	maxRateLimit = 10 * time.Minute
+	// keepPause is how long a pause is kept after its end: a refusal in this time is one in a row.
 	keepPause = 24 * time.Hour
 	// exemptFor is how long a good answer exempts a host from the pauses of its domain: hosts
 	// of other people that answer 429 must not keep it from being polled for ever. It is
@@ -31,102 +32,181 @@ const (
 	exemptFor = 2 * 24 * time.Hour
 )
 
-// scopeLimited begins the scope of a row that is not a pause: it names the host of a domain
-// that answered 429 last, and until when that counts.
-const scopeLimited = "limited "
-
-// answeredWell records that the host has answered well.
-func (h *hostRow) answeredWell(tx Tx, now Time) {
-	if h.good.Add(time.Hour) < now || h.good > now.Add(odd) { // not each poll writes it
-		tx.Exec(`update host set good = ?2 where name = ?1`, h.name, int64(now))
-	}
-	if h.pauses[0].until != Never && h.pauses[0].until <= now {
-		tx.Exec(`update pause set step = 0 where scope = ?1`, policy.ScopeHost+h.name)
-	}
-}
+const (
+	// scopeLimited begins the scope of a row that is not a pause: it names the host of a domain
+	// that answered 429 last, and until when that counts.
+	scopeLimited = "limited "
+	// scopeRateLimit begins that of a host whose rate limit is used up. It has the best rank of the
+	// feeds whose answers said so as its step.
+	scopeRateLimit = "ratelimit "
+)
 
 // pauseRow is a row of the table pause.
 type pauseRow struct {
+	scope string
+	rank  Rank // it holds for feeds of this rank and below; 0: for all
 	until Time
 	why   string
-	step  int
+	step  int    // pauses in a row
+	url   string // the feed whose poll was refused; empty: not known
 }
 
-// pauseAll records the pauses that hosts asked for in a poll.
-func pauseAll(tx Tx, now Time, pauses []Pause) error {
-	pauses = slices.Clone(pauses)
-	slices.SortStableFunc(pauses, func(a, b Pause) int { return cmp.Compare(a.Scope, b.Scope) })
+func newPauseRow(scope string, until Time, why string, step int, url string) pauseRow {
+	p := pauseRow{scope: scope, until: until, why: why, step: step, url: url}
+	fields := strings.Split(scope, " ")
+	if r, err := strconv.Atoi(fields[len(fields)-1]); len(fields) == 3 && err == nil {
+		p.rank = Rank(r)
+	}
+	return p
+}
+
+// holds reports whether feeds of a rank wait for the pause. A better rank finds out by its own next poll;
+// of a rate limit it has found out if its own last good answer said something of one.
+func (p *pauseRow) holds(h *hostRow, r Rank, now Time) bool {
+	switch {
+	case strings.HasPrefix(p.scope, policy.ScopeDomain):
+		return r >= p.rank && !h.exempt(now)
+	case strings.HasPrefix(p.scope, scopeRateLimit):
+		return p.until <= now.Add(maxRateLimit+odd) && (int(r) >= p.step || h.plain&(1<<r) == 0)
+	}
+	return r >= p.rank
+}
+
+// exempt reports whether the host has answered well lately.
+func (h *hostRow) exempt(now Time) bool { return h.good.Add(exemptFor) > now && h.good <= now.Add(odd) }
+
+// pause returns the pause as the engine sees it.
+func (p pauseRow) pause(now Time) Pause {
+	return Pause{Scope: p.scope, For: p.until.Sub(now), Why: p.why, Step: p.step, Rank: int(p.rank), URL: p.url}
+}
+
+// of returns the pause of the host with a scope, or one that ended long ago.
+func (h *hostRow) pauseOf(scope string) *pauseRow {
+	for i := range h.pauses {
+		if h.pauses[i].scope == scope {
+			return &h.pauses[i]
+		}
+	}
+	h.pauses = append(h.pauses, newPauseRow(scope, Never, "", 0, ""))
+	return &h.pauses[len(h.pauses)-1]
+}
+
+func (p *pauseRow) save(tx Tx, now Time) {
+	tx.Exec(`insert into pause (scope, until, why, step, url) values (?1, ?2, ?3, ?4, ?5) on conflict (scope)
+		do update set until = excluded.until, why = excluded.why, step = excluded.step, url = excluded.url`,
+		p.scope, int64(max(p.until, 0)), p.why, int64(p.step), p.url)
+}
+
+// answeredWell records that the host has given a good answer to a feed of a rank: pauses of the rank and
+// below end. It reports whether there were any.
+func (h *hostRow) answeredWell(tx Tx, now Time, r Rank, rateLimit bool) (ended bool) {
+	plain := h.plain &^ (1 << r)
+	if !h.exempt(now) { // what it answered before has been forgotten, or will be
+		plain = 0
+	}
+	if !rateLimit {
+		plain |= 1 << r
+	}
+	if h.good.Add(time.Hour) <= now || h.good > now.Add(odd) || plain != h.plain { // not each poll writes it
+		h.good, h.plain = now, plain
+		tx.Exec(`update host set good = ?2, plain = ?3 where name = ?1`, h.name, int64(now), plain)
+	}
+	for i := range h.pauses {
+		p := &h.pauses[i]
+		if strings.HasPrefix(p.scope, policy.ScopeHost) && p.rank >= r && (p.until > now || p.step > 0) {
+			p.until, p.step, ended = min(p.until, now), 0, true
+			p.save(tx, now)
+		}
+	}
+	return ended
+}
+
+// refused records that the host has refused to answer a feed: feeds of its rank and below wait for an
+// hour, and twice as long with each further refusal in a row, but not for longer than was asked.
+func (h *hostRow) refused(tx Tx, now Time, f *feedRow, asked Pause) error {
+	p := h.pauseOf(fmt.Sprint(policy.ScopeHost, h.name, " ", int(f.rank())))
+	switch {
+	case p.until > now && p.until <= now.Add(maxHostPause+odd):
+		p.step = max(0, p.step-1) // it was in flight when the pause began, or by hand: they count as one
+	case p.until == Never || p.until.Add(keepPause) <= now:
+		p.step = 0
+	}
+	length := min(firstPause<<min(max(0, p.step), 10), maxHostPause)
+	if asked.For > 0 {
+		length = min(length, asked.For)
+	}
+	if p.until > now.Add(maxHostPause+odd) {
+		p.until = now
+	}
+	p.until, p.why, p.step, p.url = max(p.until, now.Add(length)), asked.Why, p.step+1, f.url
+	p.save(tx, now)
+	if !asked.Limited || asked.Domain == "" {
+		return nil
+	}
+	return h.limited(tx, now, f.rank(), *p, asked.Domain)
+}
+
+// limited records that the host has answered 429, and pauses its domain if another host's 429
+// still counts for the rank.
+func (h *hostRow) limited(tx Tx, now Time, r Rank, own pauseRow, domain string) error {
+	own.scope = fmt.Sprint(scopeLimited, domain, " ", int(r))
+	own.until = min(own.until, now.Add(maxDomainPause))
+	last := pauseRow{until: Never}
+	err := tx.Query(`select until, why from pause where scope = ?1`, one(own.scope), func(_ int, row Row) error {
+		return row.Scan((*int64)(&last.until), &last.why)
+	})
+	if last.until > now.Add(maxDomainPause+odd) {
+		last.until = Never
+	}
+	if last.why != h.name && last.until > now {
+		all := own
+		all.scope, all.until, all.why = fmt.Sprint(policy.ScopeDomain, domain, " ", int(r)), max(own.until, last.until), policy.HintDomainCooldown
+		all.save(tx, now)
+		*h.pauseOf(all.scope) = newPauseRow(all.scope, all.until, all.why, all.step, all.url)
+	}
+	if last.why == h.name || own.until > last.until {
+		own.why = h.name
+		own.save(tx, now)
+	}
+	return err
+}
+
+// rateLimited records that an answer to a feed has used up the rate limit of the host.
+func (h *hostRow) rateLimited(tx Tx, now Time, f *feedRow, asked Pause) {
+	p, r := h.pauseOf(scopeRateLimit+h.name), int(f.rank())
+	if p.until > now && p.until <= now.Add(maxRateLimit+odd) {
+		r = min(r, p.step)
+	} else {
+		p.until = now
+	}
+	p.until, p.why, p.step, p.url = max(p.until, now.Add(min(asked.For, maxRateLimit))), asked.Why, r, f.url
+	p.save(tx, now)
+}
+
+// pauseAll records what hosts asked for in a poll of a feed.
+func pauseAll(tx Tx, now Time, f *feedRow, hosts map[string]*hostRow, pauses []Pause) error {
 	for _, p := range pauses {
-		if !p.Limited {
-			pauseFor(tx, now, p)
-		} else if err := limit(tx, now, p); err != nil {
-			return err
+		h := hosts[strings.TrimPrefix(p.Scope, policy.ScopeHost)]
+		switch {
+		case h == nil:
+		case p.Why == policy.HintRateLimit:
+			h.rateLimited(tx, now, f, p)
+		default:
+			if err := h.refused(tx, now, f, p); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
 }
 
-// pauseFor records a pause, unless a longer one is in force.
-func pauseFor(tx Tx, now Time, p Pause) {
+// restorePause records a pause as it is given, unless a longer one is in force.
+func restorePause(tx Tx, now Time, p Pause) {
 	if p.For <= 0 {
 		return
 	}
-	tx.Exec(`insert into pause (scope, until, why, step) values (?1, ?2, ?3, ?4)
-		on conflict (scope) do update set until = excluded.until, why = excluded.why, step = excluded.step
-		where pause.until <= excluded.until or pause.until > ?5`, p.Scope, int64(now.Add(min(p.For, maxPause))), p.Why, int64(p.Step), int64(now.Add(maxPause+odd)))
-}
-
-// limit records the pause of a host that has answered 429, and that of its domain if
-// another host's 429 still counts.
-func limit(tx Tx, now Time, p Pause) error {
-	rows, err := pauseRows(tx, now, p.Scope, scopeLimited+p.Domain)
-	if err != nil {
-		return err
-	}
-	host := strings.TrimPrefix(p.Scope, policy.ScopeHost)
-	tx.Exec(`update host set good = null where name = ?1`, host)
-	own := rows[0]
-	if p.For > 0 {
-		p.Step = own.step
-	} else {
-		if own.until > now {
-			return nil // it was in flight when the pause began
-		}
-		if own.until.Add(keepPause) < now {
-			own.step = 0
-		}
-		p.For = min(barePause<<min(max(0, own.step), 10), maxBarePause)
-		p.Step = own.step + 1
-	}
-	pauseFor(tx, now, p)
-	if p.Domain == "" {
-		return nil
-	}
-	until := now.Add(min(max(p.For, own.until.Sub(now)), maxDomainPause))
-	last := rows[1]
-	if last.why != host && last.until > now {
-		pauseFor(tx, now, Pause{Scope: policy.ScopeDomain + p.Domain, For: max(until, last.until).Sub(now), Why: policy.HintDomainCooldown})
-	}
-	if last.why == host || until > last.until {
-		pauseFor(tx, now, Pause{Scope: scopeLimited + p.Domain, For: until.Sub(now), Why: host})
-	}
-	return nil
-}
-
-// pauseRows reads rows of the table pause. One that is missing or damaged ended long ago.
-func pauseRows(tx Tx, now Time, scopes ...string) ([]pauseRow, error) {
-	rows := make([]pauseRow, len(scopes))
-	for i := range rows {
-		rows[i].until = Never
-	}
-	err := tx.Query(`select until, why, step from pause where scope = ?1`, each(scopes, func(s string) []any { return []any{s} }),
-		func(i int, row Row) error {
-			var until sql.NullInt64
-			err := row.Scan(&until, &rows[i].why, &rows[i].step)
-			if rows[i].until = timeOf(until, Never); rows[i].until > now.Add(maxPause+odd) {
-				rows[i] = pauseRow{until: Never}
-			}
-			return err
-		})
-	return rows, err
+	tx.Exec(`insert into pause (scope, until, why, step, url) values (?1, ?2, ?3, ?4, ?6)
+		on conflict (scope) do update set until = excluded.until, why = excluded.why, step = excluded.step, url = excluded.url
+		where pause.until <= excluded.until or pause.until > ?5`,
+		p.Scope, int64(now.Add(min(p.For, maxHostPause))), p.Why, int64(p.Step), int64(now.Add(maxHostPause+odd)), p.URL)
 }

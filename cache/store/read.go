@@ -5,6 +5,7 @@ package store
 
 import (
 	"context"
+	"database/sql"
 	"maps"
 	"time"
 )
@@ -54,12 +55,13 @@ func (d *Database) records(ctx context.Context, sql string, lists [][]any) (reco
 func (d *Database) Pauses(ctx context.Context) ([]Pause, error) {
 	return read(ctx, d, func(tx Tx) (pauses []Pause, err error) {
 		now := tx.Now()
-		err = tx.Query(`select scope, until, why, step from pause where until > ?1 and scope not like 'limited %' order by scope`, one(int64(now)),
+		err = tx.Query(`select scope, until, why, step, url from pause where until > ?1 and scope not like 'limited %' order by scope`, one(int64(now)),
 			func(_ int, row Row) error {
-				var p Pause
-				var until int64
-				err := row.Scan(&p.Scope, &until, &p.Why, &p.Step)
-				if p.For = Time(until).Sub(now); p.For > 0 && p.For <= maxPause+odd {
+				var scope, why string
+				var until, step int64
+				var url sql.NullString
+				err := row.Scan(&scope, &until, &why, &step, &url)
+				if p := newPauseRow(scope, Time(until), why, int(step), url.String).pause(now); p.For > 0 && p.For <= maxPause+odd {
 					pauses = append(pauses, p)
 				}
 				return err

@@ -54,8 +54,10 @@ type feedRow struct {
 	pollState  []byte
 	feedState  []byte
 
-	configuredUntil Time          // a node has it in its configuration until then; Never: not known
-	floor           time.Duration // the shortest time between two requests to the URL, as of the last claim
+	configuredUntil Time  // a node has it in its configuration until then; Never: not known
+	moment          Time  // that it has reserved among the polls of its domain; Never: none
+	followed        Time  // a redirect of it was followed last
+	waiting         int64 // the place of the first feed that waits to follow a redirect to the URL; 0: none
 }
 
 // feedColumn is a column of the table feed.
@@ -96,7 +98,9 @@ var feedColumns = []feedColumn{
 	}},
 	timeColumn("next", End, func(f *feedRow) *Time { return &f.next }),
 	numberColumn("hold", func(f *feedRow) *time.Duration { return &f.hold }),
-	numberColumn("floor", func(f *feedRow) *time.Duration { return &f.floor }),
+	timeColumn("moment", Never, func(f *feedRow) *Time { return &f.moment }),
+	timeColumn("followed", Never, func(f *feedRow) *Time { return &f.followed }),
+	numberColumn("waiting", func(f *feedRow) *int64 { return &f.waiting }),
 	timeColumn("last", Never, func(f *feedRow) *Time { return &f.last }),
 	timeColumn("hopped", Never, func(f *feedRow) *Time { return &f.hopped }),
 	timeColumn("earliest", Never, func(f *feedRow) *Time { return &f.earliest }),
@@ -152,11 +156,6 @@ var (
 	feedByID    = selectFeed + ` from feed f where id = ?1`
 	feedIfKnown = selectFeed + ` from feed f where id = ?1 and url is not null`
 	feedsAfter  = selectFeed + ` from feed f where id > ?1 and url is not null order by id limit ?2 offset ?3`
-	firstDue    = selectFeed + ` from feed f where host = ?1 and not_established = ?2 and due <= ?3 order by due limit 2 for update skip locked`
-	nextOwner   = selectFeed + ` from feed f where host = ?1 and not_established = ?2 and due <= ?3 and owner = (
-			select coalesce(min(case when owner > ?4 then owner end), min(owner))
-			from (select owner from feed where host = ?1 and not_established = ?2 and due <= ?3 order by due limit 10000) longest)
-		order by due limit 1 for update skip locked`
 )
 
 const (
@@ -186,7 +185,7 @@ func scanFeed(row Row, more ...any) (f feedRow, err error) {
 
 // newFeed returns the row of a feed of which nothing is known.
 func newFeed(id ID) feedRow {
-	return feedRow{id: id, next: End, place: End, last: Never, hopped: Never, asked: Never, earliest: Never, until: Never, configuredUntil: Never, state: StateCold}
+	return feedRow{id: id, next: End, place: End, last: Never, hopped: Never, asked: Never, earliest: Never, until: Never, configuredUntil: Never, moment: Never, followed: Never, state: StateCold}
 }
 
 // Text returns a string as each database can keep it: without zero bytes, and in UTF-8.
@@ -225,6 +224,7 @@ func (f *feedRow) mend(now Time) {
 		latest, then Time
 	}{
 		{&f.last, now.Add(odd), now}, {&f.hopped, now.Add(odd), now}, {&f.asked, now.Add(odd), now}, {&f.earliest, now.Add(maxPause + odd), Never},
+		{&f.moment, now.Add(maxReserved), Never}, {&f.followed, now.Add(odd), now},
 		{&f.next, latest, now}, {&f.place, max(f.next, now.Add(sleep)).Add(odd), f.next},
 	} {
 		if *m.moment > m.latest && *m.moment != End {
@@ -251,7 +251,7 @@ func (f *feedRow) record(now Time) Record {
 	return Record{
 		ID: f.id, URL: f.url, Token: f.token, In: f.next.Sub(now), Hold: f.hold,
 		Polled: f.last.ago(now), Asked: f.asked.ago(now), Hopped: f.hopped.ago(now), NotBefore: max(0, f.earliest.Sub(now)),
-		Version: uint64(f.version), State: f.state, Host: f.host, Configured: f.configured, Established: f.established,
+		Version: uint64(f.version), State: f.state, Host: f.host, Configured: f.configured, Rank: f.rank(), Established: f.established,
 		PollState: f.pollState, FeedState: f.feedState,
 	}
 }
@@ -267,7 +267,7 @@ func (f *feedRow) due() any {
 	case f.version == 0 && !f.configured:
 		return nil
 	}
-	return f.next.column()
+	return max(f.next, f.moment).column()
 }
 
 // ahead is how far before the present the place of a feed is for which a reader waits.

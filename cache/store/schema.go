@@ -44,10 +44,10 @@ create table host (                    -- without "not null", which has SQLite r
 	free   bigint default 0,           -- it must not be asked before
 	ready  bigint,                     -- the first of its feeds may be polled then, or later; null: it has none
 	calm   bigint,                     -- as ready, of established feeds alone
-	turn   bigint default 0,           -- the feeds that are polled next, if one is due; 0: those that are established
+	turn   bigint default 0,           -- how many polls it has had
 	served bigint default 0,           -- the owner of the established feed that was polled last
 	other  bigint default 0,           -- and of the other one
-	good   bigint                      -- it last answered well; null: never, or it has answered 429 since
+	good   bigint                      -- it last answered well; null: never
 );
 
 create index host_ready on host (ready, calm) where ready is not null;
@@ -137,8 +137,14 @@ alter table feed rename column memo to feed_state;
 -- 0: established
 alter table feed rename column class to not_established;
 
--- the shortest time between two requests to its URL, as of the last claim; null: not known
-alter table feed add column floor bigint;
+-- the moment that it has reserved among the polls of its domain; null: none
+alter table feed add column moment bigint;
+
+-- a redirect of it was followed last; null: never
+alter table feed add column followed bigint;
+
+-- the rank and the second of the first of the feeds that wait to follow a redirect to the URL; null: none
+alter table feed add column waiting bigint;
 
 -- the operator's configuration has the feed, as a node said last, until then; null: not known
 alter table feed add column configured_until bigint;
@@ -150,4 +156,30 @@ drop index feed_use;
 
 create index feed_use on feed (owner, configured, not_established, taken, size);
 
-create index feed_configured on feed (id) where configured = 1`
+create index feed_configured on feed (id) where configured = 1;
+
+-- by rank: see store.Rank
+drop index feed_due;
+
+create index feed_due on feed (host, (` + rankColumn + `), due, owner) where due is not null;
+
+-- the owners whose feeds were polled last, by rank
+alter table host rename column served to served_2;
+
+alter table host rename column other to served_3;
+
+alter table host add column served_4 bigint;
+
+alter table host add column served_5 bigint;
+
+-- of a domain, whose row is 'domain <name>': when there would be no other request to it; free is for feeds that
+-- have a version, free_new for others, and free_public for those of public networks
+alter table host add column free_new bigint;
+
+alter table host add column free_public bigint;
+
+-- the ranks whose last good answer said nothing of a rate limit, as bits
+alter table host add column plain bigint;
+
+-- the feed whose poll was refused; null: not known
+alter table pause add column url text`

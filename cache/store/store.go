@@ -78,9 +78,11 @@ type Claim struct {
 	// Hold is the time to the next poll if no commit follows. It covers the length of the poll
 	// and the interval in force, with its backoff.
 	Hold time.Duration
-	// Floor, if above 0, asks for a poll by hand: it is granted before the feed is due if the
-	// last grant is so long ago.
+	// Floor, if above 0, asks for a poll by hand or because of a push: it is granted before the feed is
+	// due if the URL was asked so long ago.
 	Floor time.Duration
+	// ByHand says that a person asks: a feed of rank 1 does not wait for pauses of its host.
+	ByHand bool
 	// Configured says that the operator has configured the feed: ClaimDue grants it though it
 	// has no version.
 	Configured bool
@@ -118,7 +120,7 @@ type Lease struct {
 	Record
 	Denied Refusal       // empty: granted
 	Wait   time.Duration // of a refusal: when the claim may be granted; before that it is refused again
-	Why    string        // of a pause: which, as it was committed
+	Pause  Pause         // of DeniedPaused: the longest that holds for the feed
 }
 
 // Record is what the store keeps of a feed, besides its body. The store does not read PollState and
@@ -144,7 +146,8 @@ type Record struct {
 	Host      Host   // as of the last claim or commit
 
 	Configured  bool
-	Established bool // configured, listed, or read on three of the last 30 days
+	Rank        Rank
+	Established bool // configured, listed, or read on three of the last 30 days by someone of its best kind
 }
 
 // State is the condition that a feed is in, apart from whether it is due.
@@ -166,8 +169,8 @@ type DueQuery struct {
 	Except []string
 	// Idle leaves out feeds that no reader has asked for in so long.
 	Idle time.Duration
-	// Established leaves out feeds that are not established.
-	Established bool
+	// Short says that places are short: feeds of rank 3 and below are left out.
+	Short bool
 }
 
 // Asked is when readers asked for a feed, and of which owners they are.
@@ -183,10 +186,12 @@ type Asked struct {
 // at this moment.
 type Hop struct {
 	ID ID // of the URL
-	// From is the feed that is polled: the slot counts as its. If it is not established, the
-	// hop is denied as busy while it is the turn of an established feed of the host. It waits for
-	// no other feed, as it holds its place among the polls in flight meanwhile.
+	// From is the feed that is polled: the slot counts as its, and the hop has its rank.
 	From ID
+	// First says that it never had a version. If it is of rank 1 to 3, it may follow one redirect to a URL
+	// that was asked a short time ago, unless the URL or its host has asked for a pause: so the second
+	// address of a feed works when it is added.
+	First bool
 	// Prefetch is that of [Claim].
 	Prefetch bool
 	// Floor is how long ago the last poll of the URL, or the last hop to it, must be.
@@ -222,8 +227,12 @@ type Outcome struct {
 	// Withdraw drops the stored body, and with it the version.
 	Withdraw bool
 	Host     Host
-	Pauses   []Pause // that hosts asked for in the poll
-	Good     []Host  // that answered well in it: pauses of their domains do not hold for them for two days
+	// Pauses are what hosts asked for in the poll: with [policy.HintRateLimit] what is left of a good
+	// answer's rate limit, otherwise a refusal, which holds for feeds of the same rank and below.
+	Pauses []Pause
+	// Good are the hosts that answered well in it: pauses that hold for the feed's rank end, and those of
+	// their domains do not hold for them for two days.
+	Good []policy.Good
 	// NotBefore is how long the origin asks not to be polled. It counts even if the feed is
 	// forgotten. 0: the origin does not ask for that.
 	NotBefore time.Duration

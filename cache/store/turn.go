@@ -3,98 +3,132 @@
 
 package store
 
-import "slices"
+import (
+	"math/bits"
+	"slices"
+)
 
-// A host is polled for its feeds in turn: for one that is established, then for another one.
-// Within each of the two classes the owners take turns, and for an owner come first the feeds for
-// which a reader waits, then those that are due the longest.
+// A host is polled for its feeds in turn. Of four polls, three are for feeds of the best rank that waits;
+// of four of the others, three are for the next one; and those that are left go round the ranks below.
+// Within a rank the owners take turns, and for an owner come first the feeds for which a reader waits,
+// then those that are due the longest.
 
-// search finds the feed of a host whose turn it is.
+// rankOfSlot returns the rank of the feed that has the nth poll of a host, of the ranks that wait, the
+// best first.
+func rankOfSlot(n int64, waiting []Rank) Rank {
+	switch places := bits.TrailingZeros64(uint64(n)) / 2; { // n divides by 4 to the power of places
+	case places == 0 || len(waiting) == 1:
+		return waiting[0]
+	case places == 1 || len(waiting) == 2:
+		return waiting[1]
+	}
+	below := waiting[2:]
+	return below[uint64(n)/16%uint64(len(below))]
+}
+
+var (
+	// waitingOf finds whether feeds of a host and rank have a place between two moments.
+	waitingOf = `select 1 from feed where host = ?1 and ` + rankColumn + ` = ?2 and due >= ?3 and due <= ?4 limit 1`
+	// firstOfRank finds the first of them, and firstOfOwner that of the owner whose turn it is.
+	firstOfRank = selectFeed + ` from feed f where host = ?1 and ` + rankColumn + ` = ?2 and due >= ?3 and due <= ?4
+		order by due limit 1 for update skip locked`
+	firstOfOwner = selectFeed + ` from feed f where host = ?1 and ` + rankColumn + ` = ?2 and due >= ?3 and due <= ?4 and owner = (
+			select coalesce(min(case when owner > ?5 then owner end), min(owner))
+			from (select owner from feed where host = ?1 and ` + rankColumn + ` = ?2 and due >= ?3 and due <= ?4 order by due limit 10000) longest)
+		order by due limit 1 for update skip locked`
+)
+
+// search finds the feed of a host whose turn it is, of those that have a place between two moments.
 type search struct {
-	host  *hostRow
-	class int64
-	found *feedRow // nil: none is due
-	many  bool     // there are others
+	host     *hostRow
+	ranks    []Rank // of which a feed may be asked; then of which one waits
+	from, to Time
+	found    *feedRow // nil: none waits
 }
 
-// inTurn finds the feed of each host whose turn it is, of those with a place up to a
-// moment; nil if there is none. If established is true, the other feeds have no turn.
-func inTurn(tx Tx, hosts []*hostRow, upTo Time, established bool) ([]*feedRow, error) {
-	all := make([]*search, len(hosts))
-	for i, h := range hosts {
-		all[i] = &search{host: h, class: h.turn}
-		if established {
-			all[i].class = 0
-		}
-	}
-	none, err := firstOf(tx, all, upTo)
-	if err == nil && !established {
-		for _, s := range none {
-			s.class = 1 - s.class
-		}
-		_, err = firstOf(tx, none, upTo)
-	}
-	if err == nil {
-		err = nextOwners(tx, all, upTo)
-	}
-	found := make([]*feedRow, len(all))
-	for i, s := range all {
-		found[i] = s.found
-	}
-	return found, err
-}
+// args are those of a query for feeds of a rank.
+func (s *search) args(r Rank) []any { return []any{s.host.name, int64(r), int64(s.from), int64(s.to)} }
 
-// firstOf finds the feeds of some classes of hosts that are due the longest. It returns the
-// searches without any.
-func firstOf(tx Tx, all []*search, upTo Time) (none []*search, err error) {
-	err = tx.Query(firstDue, each(all, func(s *search) []any { return []any{s.host.name, s.class, int64(upTo)} }),
-		func(i int, row Row) error {
-			f, err := scanFeed(row)
-			if all[i].found == nil {
-				all[i].found = &f
-			} else {
-				all[i].many = true
-			}
-			return err
-		})
+// findRanks leaves of the ranks of each search those of which a feed waits.
+func findRanks(tx Tx, all []*search) error {
+	var lists [][]any
+	var of []*search
+	var rank []Rank
 	for _, s := range all {
-		if s.found == nil {
-			none = append(none, s)
+		for _, r := range s.ranks {
+			lists, of, rank = append(lists, s.args(r)), append(of, s), append(rank, r)
 		}
+		s.ranks = nil
 	}
-	return none, err
-}
-
-// nextOwners finds the feed of the owner whose turn it is, if a host has many that are due.
-func nextOwners(tx Tx, all []*search, upTo Time) error {
-	many := slices.DeleteFunc(slices.Clone(all), func(s *search) bool { return !s.many })
-	if len(many) == 0 {
+	return tx.Query(waitingOf, lists, func(i int, _ Row) error {
+		of[i].ranks = append(of[i].ranks, rank[i])
 		return nil
-	}
-	return tx.Query(nextOwner, each(many, func(s *search) []any {
-		return []any{s.host.name, s.class, int64(upTo), int64(s.host.served[s.class])}
-	}), func(i int, row Row) error {
-		f, err := scanFeed(row)
-		many[i].found = &f
-		return err
 	})
 }
 
-// before reports whether another feed of a host goes before one that is claimed. Unless
-// feeds that are due are prefetched, only those count for which a reader waits.
-func (h *hostRow) before(tx Tx, now Time, f *feedRow, prefetched bool) (bool, error) {
-	upTo := Time(0)
-	if prefetched {
-		upTo = now
+// findTurn finds the feed of each host whose turn it is. It has to be one of the ranks of its search.
+func findTurn(tx Tx, all []*search) error {
+	var operators, others []*search // feeds of the operator have one owner
+	for _, s := range all {
+		if len(s.ranks) == 0 {
+			continue
+		}
+		if s.ranks[0] = rankOfSlot(s.host.turn+1, s.ranks); s.ranks[0] == RankOperator {
+			operators = append(operators, s)
+		} else {
+			others = append(others, s)
+		}
 	}
-	found, err := inTurn(tx, []*hostRow{h}, upTo, false)
-	if err != nil || found[0] == nil || found[0].damaged || found[0].id == f.id {
+	into := func(all []*search) func(int, Row) error {
+		return func(i int, row Row) error {
+			f, err := scanFeed(row)
+			all[i].found = &f
+			return err
+		}
+	}
+	err := tx.Query(firstOfRank, each(operators, func(s *search) []any { return s.args(s.ranks[0]) }), into(operators))
+	if err == nil {
+		err = tx.Query(firstOfOwner, each(others, func(s *search) []any {
+			return append(s.args(s.ranks[0]), int64(s.host.served[s.ranks[0]]))
+		}), into(others))
+	}
+	return err
+}
+
+// turnOf reports whether feeds of a rank have the next poll of the host, of those that wait. Unless
+// feeds that are due are prefetched, only those count for which a reader waits.
+func (h *hostRow) turnOf(tx Tx, now Time, r Rank, prefetched bool) (bool, error) {
+	s := h.waiting(now, h.open(now, tx.Since()), prefetched)
+	if err := findRanks(tx, []*search{s}); err != nil {
 		return false, err
 	}
-	g := found[0]
-	switch served := h.served[g.class()]; {
-	case g.class() != f.class():
-		return g.class() == h.turn, nil
+	if !slices.Contains(s.ranks, r) {
+		s.ranks = append(s.ranks, r)
+		slices.Sort(s.ranks)
+	}
+	return rankOfSlot(h.turn+1, s.ranks) == r, nil
+}
+
+// waiting searches for a feed for which a reader waits, or that is due if those are prefetched.
+func (h *hostRow) waiting(now Time, ranks []Rank, prefetched bool) *search {
+	s := &search{host: h, ranks: ranks, from: now - ahead - Time(maxWaiting)}
+	if prefetched {
+		s.to = now
+	}
+	return s
+}
+
+// before reports whether another feed of the host goes before one that is claimed.
+func (h *hostRow) before(tx Tx, now Time, f *feedRow, prefetched bool) (bool, error) {
+	if mine, err := h.turnOf(tx, now, f.rank(), prefetched); err != nil || !mine {
+		return true, err
+	}
+	s := h.waiting(now, []Rank{f.rank()}, prefetched)
+	if err := findTurn(tx, []*search{s}); err != nil || s.found == nil || s.found.damaged || s.found.id == f.id {
+		return false, err
+	}
+	g := s.found
+	switch served := h.served[f.rank()]; {
 	case g.owner != f.owner:
 		return uint64(g.owner-served-1) < uint64(f.owner-served-1), nil
 	case !f.waits():

@@ -296,7 +296,10 @@ func TestTokensAreNotPassedOn(t *testing.T) {
 	log := filepath.Join(t.TempDir(), "access.log")
 	web := func(r *http.Request) (int, string, http.Header) {
 		if r.URL.Path == "/moved" {
-			return 302, "", http.Header{"Location": {"/feed"}}
+			return 302, "", http.Header{"Location": {"/held"}}
+		}
+		if r.URL.Path == "/held" {
+			return 200, stage.Sample, http.Header{"Retry-After": {"3600"}} // so that no redirect to it is followed
 		}
 		return feeds(r)
 	}
@@ -331,7 +334,8 @@ func TestTokensAreNotPassedOn(t *testing.T) {
 				t.Errorf("%s: got %q, want %q", target, got, want)
 			}
 		}
-		if w := stage.Get(t, "http://feeds.test/~"+secret+"/https://one.example/moved", stage.Outside); w.Code != 302 || w.Header().Get("Location") != "/~"+secret+"/https://one.example/feed" {
+		stage.Get(t, "http://feeds.test/~"+secret+"/https://one.example/held", stage.Outside)
+		if w := stage.Get(t, "http://feeds.test/~"+secret+"/https://one.example/moved", stage.Outside); w.Code != 302 || w.Header().Get("Location") != "/~"+secret+"/https://one.example/held" {
 			t.Errorf("moved: %d %v", w.Code, w.Header())
 		}
 		text, err := os.ReadFile(log)
@@ -339,7 +343,7 @@ func TestTokensAreNotPassedOn(t *testing.T) {
 			t.Fatal(err)
 		}
 		passed := strings.Count(string(text), "/below/junk")
-		if entries := strings.Count(string(text), "\n"); entries != 19 || passed != 1 {
+		if entries := strings.Count(string(text), "\n"); entries != 20 || passed != 1 {
 			t.Errorf("%d entries:\n%s", entries, text)
 		}
 		for line := range strings.Lines(string(text)) {

@@ -40,7 +40,8 @@ func TestRace(t *testing.T) {
 	named := func(r *rand.Rand) store.Claim {
 		c := configured(r.IntN(feeds))
 		c.Hold = hold
-		c.Host = store.Host{Name: fmt.Sprint("host", r.IntN(hosts)), Domain: "domain", Spacing: pace}
+		n := r.IntN(hosts)
+		c.Host = store.Host{Name: fmt.Sprint("host", n), Domain: fmt.Sprint("domain", n%(hosts-1)), Spacing: pace}
 		return c
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
@@ -64,7 +65,7 @@ func TestRace(t *testing.T) {
 						o := outcome(l, uint64(r.IntN(2))*uint64(l.Token))
 						o.In = hold
 						if r.IntN(5) == 0 {
-							o.Pauses = []store.Pause{{Scope: "host " + l.Host.Name, For: pace}, {Scope: "domain domain", For: time.Millisecond}}
+							o.Pauses = []store.Pause{{Scope: "host " + l.Host.Name, For: pace}}
 						}
 						if err := s.Commit(context.Background(), o); err != nil && !errors.Is(err, store.ErrFenced) {
 							return err

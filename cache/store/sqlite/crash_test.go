@@ -81,7 +81,7 @@ func poll(t *testing.T, s *Store, n, times int) error {
 			o.Body = crashBody(n, version)
 		case 1:
 			pause = token
-			o.Pauses = []store.Pause{{Scope: fmt.Sprint("host ", n), For: 1000 * time.Hour, Step: int(token)}}
+			o.Pauses = []store.Pause{{Scope: fmt.Sprintf("host %d-%d", n, token)}}
 		case 3: // brings nothing
 		}
 		o.FeedState = fmt.Append(nil, version)
@@ -124,16 +124,20 @@ func verify(t *testing.T, dir string, acks []acknowledged) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	steps := make(map[string]uint64)
+	paused := make(map[int]uint64)
 	for _, p := range pauses {
-		steps[p.Scope] = uint64(p.Step)
+		var n int
+		var token uint64
+		if _, err := fmt.Sscanf(p.Scope, "host %d-%d", &n, &token); err == nil {
+			paused[n] = max(paused[n], token)
+		}
 	}
 	highest := uint64(0)
 	for n, a := range acks {
 		if err := verifyFeed(t, s, n, a); err != nil {
 			t.Errorf("feed %d, acknowledged %+v: %v", n, a, err)
 		}
-		if got := steps[fmt.Sprint("host ", n)]; got < a.paused {
+		if got := paused[n]; got < a.paused {
 			t.Errorf("feed %d, acknowledged %+v: the pause is that of poll %d", n, a, got)
 		}
 		highest = max(highest, a.granted)

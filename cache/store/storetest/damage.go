@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/feedpollard/pollard/cache/store"
+	"github.com/feedpollard/pollard/policy"
 )
 
 // flip is a change of one bit of a record, behind the store's back.
@@ -26,7 +27,7 @@ type flip struct {
 func flips(every int) (all []flip) {
 	for _, column := range []string{
 		"spacing", "not_established", "owner", "seen", "days", "configured", "token", "next", "due", "hold", "last", "hopped", "earliest", "asked",
-		"version", "size", "body", "changed", "news", "outcome", "floor", "configured_until",
+		"version", "size", "body", "changed", "news", "outcome", "moment", "followed", "waiting", "configured_until",
 	} {
 		for bit := range 64 {
 			all = append(all, flip{column: column, bit: 1 << bit})
@@ -69,7 +70,7 @@ func damagedRecords(t *testing.T, h Harness) {
 	var claims []store.Claim
 	for n := range len(damage) + 1 {
 		c := Claim(n)
-		c.Configured, c.Host = true, store.Host{Name: fmt.Sprint("host ", n), Domain: "example.com", Spacing: time.Minute}
+		c.Configured, c.Host = true, store.Host{Name: fmt.Sprint("host-", n), Domain: fmt.Sprint(n, ".com"), Spacing: time.Minute}
 		claims = append(claims, c)
 		saved = append(saved, store.Saved{Record: store.Record{
 			ID: c.ID, URL: c.URL, Host: c.Host, Configured: true, State: store.StateFresh, Version: 1, PollState: []byte("facts"), FeedState: []byte("memo"),
@@ -158,12 +159,12 @@ func damagedHosts(t *testing.T, h Harness) {
 	s := h.open(t)
 	var damage []string
 	for bit := range 64 {
-		for _, column := range []string{"free", "ready", "calm", "turn", "served", "other", "good"} {
+		for _, column := range []string{"free", "ready", "calm", "turn", "served_2", "served_3", "good", "plain"} {
 			damage = append(damage, fmt.Sprintf(`update host set %s = (%[1]s | %[2]d) - (%[1]s & %[2]d) where 'host ' || name = ?1`, column, int64(1)<<bit))
 		}
-		damage = append(damage, fmt.Sprintf(`update pause set until = (until | %d) - (until & %[1]d) where scope = ?1`, int64(1)<<bit))
+		damage = append(damage, fmt.Sprintf(`update pause set until = (until | %d) - (until & %[1]d) where scope = ?1 || ' 1'`, int64(1)<<bit))
 		if bit != 63 { // the rest are too large for a number of pauses
-			damage = append(damage, fmt.Sprintf(`update pause set step = (step | %d) - (step & %[1]d) where scope = ?1`, int64(1)<<bit))
+			damage = append(damage, fmt.Sprintf(`update pause set step = (step | %d) - (step & %[1]d) where scope = ?1 || ' 1'`, int64(1)<<bit))
 		}
 	}
 	if h.Shared { // its statements take a hundred times as long, and each column keeps its type
@@ -174,11 +175,11 @@ func damagedHosts(t *testing.T, h Harness) {
 		}
 		damage = damage[:len(damage)/7]
 	} else {
-		for _, column := range []string{"domain", "free", "ready", "calm", "turn", "served", "other", "good"} {
+		for _, column := range []string{"domain", "free", "ready", "calm", "turn", "served_2", "served_3", "good", "plain"} {
 			damage = append(damage, `update host set `+column+` = x'00' where 'host ' || name = ?1`)
 		}
 		for _, column := range []string{"until", "why", "step"} {
-			damage = append(damage, `update pause set `+column+` = x'00' where scope = ?1`)
+			damage = append(damage, `update pause set `+column+` = x'00' where scope = ?1 || ' 1'`)
 		}
 	}
 	damage = append(damage, `update host set domain = 'other' where 'host ' || name = ?1`)
@@ -193,7 +194,7 @@ func damagedHosts(t *testing.T, h Harness) {
 	}
 	for n := range damage {
 		o := poll(n, pause(n, false))
-		o.Good = []store.Host{o.Host}
+		o.Good = []policy.Good{{Host: o.Host}}
 		Commit(t, s, o)
 	}
 	for n, sql := range damage {
@@ -253,7 +254,10 @@ func damagedNames(t *testing.T, h Harness) {
 	for n := range hosts {
 		o := Outcome(Grant(t, s, claimOf(n, hosts)), Text(1, "content"))
 		if n == 0 {
-			o.Pauses = []store.Pause{{Scope: "host " + o.Host.Name, For: 7 * 24 * time.Hour}}
+			pause := store.Pause{Scope: "host " + o.Host.Name, For: 24 * time.Hour}
+			if err := s.Restore(t.Context(), []store.Saved{{Pause: &pause}}); err != nil {
+				t.Fatal(err)
+			}
 		}
 		Commit(t, s, o)
 	}

@@ -55,7 +55,7 @@ func kill(t *testing.T, h Harness) {
 	o.Pauses = []store.Pause{{Scope: "host two", For: time.Hour}}
 	Commit(t, s, o)
 	again()
-	if p, err := s.Pauses(t.Context()); err != nil || len(p) != 1 || p[0].Scope != "host two" || !near(p[0].For, time.Hour) {
+	if p, err := s.Pauses(t.Context()); err != nil || len(p) != 1 || p[0].Scope != "host two 5" || !near(p[0].For, time.Hour) {
 		t.Errorf("Pauses = %+v, %v, want %+v", p, err, o.Pauses)
 	}
 

@@ -18,19 +18,22 @@ import (
 // multiple of unit, and all that is waited for is off by a third of it, so that a
 // clock that goes on by itself a little makes no difference.
 type model struct {
-	h        Harness
-	s        store.Store
-	now      time.Duration
-	feeds    map[store.ID]*known
-	started  map[string]time.Duration // of hosts
-	pauses   map[string]paused
-	hops     map[store.ID]time.Duration
-	last     map[store.ID]time.Duration // the last poll of feeds that were forgotten
-	earliest map[store.ID]time.Duration // and the moment before which their origin wants no other
-	until    map[store.ID]time.Duration // for so long are a feed's last poll and hop remembered if it is forgotten
-	tokens   map[store.Token]bool
-	touches  map[store.ID]int // of feeds that were forgotten
-	versions map[store.ID]uint64
+	h           Harness
+	s           store.Store
+	now         time.Duration
+	feeds       map[store.ID]*known
+	hosts       map[string]*hostOf
+	pauses      map[string]paused  // by scope
+	lastLimited map[string]limited // by domain and rank
+	hops        map[store.ID]time.Duration
+	last        map[store.ID]time.Duration // the last poll of feeds that were forgotten
+	hold        map[store.ID]time.Duration // and their decision
+	earliest    map[store.ID]time.Duration // and the moment before which their origin wants no other
+	waits       map[store.ID]bool          // a redirect to it had to wait
+	until       map[store.ID]time.Duration // for so long are a feed's last poll and hop remembered if it is forgotten
+	tokens      map[store.Token]bool
+	touches     map[store.ID]int // of feeds that were forgotten
+	versions    map[store.ID]uint64
 }
 
 // known is a feed, with moments in place of durations.
@@ -39,13 +42,10 @@ type known struct {
 	next, polled, asked time.Duration
 	earliest            time.Duration // its origin wants no poll before
 	touches             int
+	named               bool          // someone with a name has asked for it
+	followed            bool          // a redirect of it was followed
 	sleeps              time.Duration // it may be left alone until then
 	body                *store.Body
-}
-
-type paused struct {
-	until time.Duration
-	store.Pause
 }
 
 const (
@@ -55,23 +55,9 @@ const (
 	never      = -time.Duration(1 << 60)
 )
 
-// deny is the rule of hosts.
-func (m *model) deny(h store.Host) (denied store.Refusal, until time.Duration) {
-	until = m.now
-	if at, was := m.started[h.Name]; h.Name != "" && was && at+h.Spacing > m.now {
-		denied, until = store.DeniedBusy, at+h.Spacing
-	}
-	for _, scope := range []string{"host " + h.Name, "domain " + h.Domain} {
-		if p := m.pauses[scope]; p.until > m.now {
-			denied, until = store.DeniedPaused, max(until, p.until)
-		}
-	}
-	return denied, until
-}
-
 // delayed reports whether some host had to be left alone: whether a feed waits since it was
 // due or since its host was free is up to the store.
-func (m *model) delayed() bool { return len(m.started)+len(m.pauses) > 0 }
+func (m *model) delayed() bool { return len(m.hosts)+len(m.pauses) > 0 }
 
 // lastAsked is when the URL of a feed was asked last.
 func (m *model) lastAsked(id store.ID) time.Duration {
@@ -89,7 +75,7 @@ func (m *model) lastAsked(id store.ID) time.Duration {
 
 func (m *model) start(h store.Host) {
 	if h.Name != "" {
-		m.started[h.Name] = m.now
+		m.host(h.Name).started = m.now
 	}
 }
 
@@ -184,25 +170,6 @@ func (m *model) check(t *rapid.T) {
 		t.Fatalf("Totals = %+v, %v, want %+v", got, err, totals)
 	}
 	m.samePauses(t)
-}
-
-func (m *model) samePauses(t *rapid.T) {
-	pauses, err := m.s.Pauses(t.Context())
-	if err != nil {
-		t.Fatalf("Pauses: %v", err)
-	}
-	want := maps.Clone(m.pauses)
-	maps.DeleteFunc(want, func(_ string, p paused) bool { return p.until <= m.now })
-	for _, p := range pauses {
-		w, ok := want[p.Scope]
-		if !ok || !m.near(p.For, w.until-m.now) || p.Why != w.Why || p.Step != w.Step {
-			t.Fatalf("Pauses has %+v, want %+v", p, w)
-		}
-		delete(want, p.Scope)
-	}
-	if len(want) != 0 {
-		t.Fatalf("Pauses lacks %+v", want)
-	}
 }
 
 // sameRecord compares records; durations are near each other.

@@ -26,7 +26,8 @@ var (
 	}
 	RowsOfVersion2 = append([]string{
 		strings.NewReplacer("class", "not_established", "sum", "unused", "facts", "poll_state", "memo", "feed_state").Replace(RowsOfVersion1[0]),
-	}, RowsOfVersion1[1:]...)
+		strings.NewReplacer("served, other", "served_2, served_3").Replace(RowsOfVersion1[1]),
+	}, RowsOfVersion1[2:]...)
 )
 
 // CheckBroughtUp checks what is said of feeds by a store of version 1 that has been opened. The next

@@ -19,8 +19,8 @@ import (
 func likeTheModel(t *testing.T, begin func(*testing.T) Harness) {
 	rapid.Check(t, func(rt *rapid.T) {
 		m := &model{
-			h: begin(t), feeds: make(map[store.ID]*known), started: make(map[string]time.Duration),
-			pauses: make(map[string]paused), hops: make(map[store.ID]time.Duration),
+			h: begin(t), feeds: make(map[store.ID]*known), hosts: make(map[string]*hostOf),
+			pauses: make(map[string]paused), lastLimited: make(map[string]limited), waits: make(map[store.ID]bool), hold: make(map[store.ID]time.Duration), hops: make(map[store.ID]time.Duration),
 			touches: make(map[store.ID]int), last: make(map[store.ID]time.Duration), earliest: make(map[store.ID]time.Duration), until: make(map[store.ID]time.Duration),
 			tokens: make(map[store.Token]bool), versions: make(map[store.ID]uint64),
 		}
@@ -37,6 +37,7 @@ func likeTheModel(t *testing.T, begin func(*testing.T) Harness) {
 			"sweep":    m.sweep,
 			"trim":     m.trim,
 			"restore":  m.restore,
+			"pause":    m.restorePause,
 			"reopen":   m.reopen,
 			"sleep":    m.sleep,
 			"sleep 2":  m.sleep,
@@ -58,7 +59,7 @@ func (m *model) pick(t *rapid.T) (store.ID, string) {
 }
 
 // host draws a host. Each has its spacing.
-func (m *model) host(t *rapid.T) store.Host {
+func (m *model) drawHost(t *rapid.T) store.Host {
 	return rapid.SampledFrom([]store.Host{
 		{},
 		{Name: "a.one", Domain: "one", Spacing: unit/3 + unit},
@@ -77,9 +78,11 @@ func (m *model) claim(t *rapid.T) {
 	for i := range claims {
 		id, url := m.pick(t)
 		claims[i] = store.Claim{
-			ID: id, URL: url, Hold: length(t, "hold"), Host: m.host(t),
+			ID: id, URL: url, Hold: length(t, "hold"), Host: m.drawHost(t),
 			Configured: rapid.Bool().Draw(t, "configured"),
 			Floor:      rapid.SampledFrom([]time.Duration{0, 0, hopFloor, hopFloor + 2*unit}).Draw(t, "floor"),
+			ByHand:     rapid.Bool().Draw(t, "by hand"), // and otherwise a push
+			By:         rapid.SampledFrom([]store.Owner{0, 0, store.OwnerOf(store.KindToken, "")}).Draw(t, "by"),
 		}
 	}
 	leases, err := m.s.Claim(t.Context(), claims)
@@ -91,25 +94,27 @@ func (m *model) claim(t *rapid.T) {
 		if f == nil {
 			f = &known{next: max(m.now, m.earliest[c.ID]), earliest: m.earliest[c.ID], polled: never, asked: never, touches: m.touches[c.ID]}
 			if last, was := m.last[c.ID]; was && last != never {
-				f.polled, f.next = last, max(f.next, last+c.Hold)
+				f.polled, f.next = last, max(f.next, last+max(c.Hold, m.hold[c.ID]))
 			}
 			f.Record = store.Record{ID: c.ID, URL: c.URL, Hold: c.Hold, State: store.StateCold}
 			m.feeds[c.ID] = f
 		}
 		f.Configured, f.Host = c.Configured, c.Host
 		due := f.next
+		rank := leases[i].Rank
+		f.named = f.named || c.By != 0
 		if c.Floor > 0 {
 			due = min(due, max(f.earliest, m.lastAsked(c.ID)+c.Floor))
 		}
-		want, until := m.deny(c.Host)
+		want, until := m.deny(c.Host, rank, c.ByHand)
 		if due > m.now {
 			want, until = store.DeniedNotDue, max(due, until)
 		}
 		if leases[i].Denied != want || want != "" && !m.near(leases[i].Wait, m.in(until)) {
 			t.Fatalf("claim %d is denied %q for %v, want %q for %v", i, leases[i].Denied, leases[i].Wait, want, m.in(until))
 		}
-		if (leases[i].Why != "") != (want == store.DeniedPaused) {
-			t.Fatalf("claim %d is denied %q because of %q", i, want, leases[i].Why)
+		if (leases[i].Pause.Why != "") != (want == store.DeniedPaused) {
+			t.Fatalf("claim %d is denied %q because of %+v", i, want, leases[i].Pause)
 		}
 		if want == "" {
 			f.Hold = c.Hold
@@ -133,7 +138,7 @@ func (m *model) claimDue(t *rapid.T) {
 		if m.expired(f, q.Idle) || f.Host.Name != "" && slices.Contains(q.Except, f.Host.Name) {
 			continue
 		}
-		_, until := m.deny(f.Host)
+		_, until := m.deny(f.Host, m.rank(t, f.ID), false)
 		if at := max(until, f.next); at <= m.now {
 			ready = append(ready, f)
 		} else if f.sleeps <= m.now {
@@ -189,33 +194,58 @@ func (m *model) claimDue(t *rapid.T) {
 // samePlace reports whether feeds have no other order than by when they are due: both are
 // configured, or neither has readers.
 func samePlace(a, b *known) bool {
-	return a.Configured && b.Configured || !a.Configured && !b.Configured && a.asked == never && b.asked == never
+	return a.Configured && b.Configured || !a.Configured && !b.Configured && a.asked == never && b.asked == never && !a.named && !b.named
 }
 
 func (m *model) hop(t *rapid.T) {
 	id, _ := m.pick(t)
-	h := store.Hop{ID: id, Floor: hopFloor, Yield: rapid.Bool().Draw(t, "yield"), Host: m.host(t)}
-	f := m.feeds[id]
-	want, until := m.deny(h.Host)
-	if free := m.lastAsked(id) + h.Floor; free > m.now {
+	h := store.Hop{
+		ID: id, Floor: hopFloor, Yield: rapid.Bool().Draw(t, "yield"), First: rapid.Bool().Draw(t, "first"), Host: m.drawHost(t),
+		From: rapid.SampledFrom([]store.ID{{}, idOf(0), idOf(1)}).Draw(t, "from"),
+	}
+	f, from, rank := m.feeds[id], m.feeds[h.From], m.rank(t, h.From)
+	want, until := m.deny(h.Host, rank, false)
+	free := m.lastAsked(id) + h.Floor
+	first := h.First && rank <= store.RankNamedNew && !from.followed && want != store.DeniedPaused
+	if f != nil {
+		free = max(free, f.earliest)
+		first = first && f.earliest <= m.now
+	} else {
+		free = max(free, m.earliest[id])
+		first = first && m.earliest[id] <= m.now
+	}
+	taken := !first && h.Yield && f != nil && f.next != store.Ended
+	switch {
+	case first:
+	case taken:
+		want, until = store.DeniedTaken, max(f.next, free, until)
+	case free > m.now:
 		want, until = store.DeniedNotDue, max(free, until)
 	}
-	taken := h.Yield && f != nil && f.next != store.Ended
-	if taken {
-		want = store.DeniedTaken
-	}
 	got, err := m.s.Hop(t.Context(), h)
-	if err != nil || got.Denied != want || want != "" && !taken && !m.near(got.Wait, until-m.now) {
-		t.Fatalf("Hop = %+v, %v, want %q for %v", got, err, want, until-m.now)
+	if err != nil {
+		t.Fatalf("Hop: %v", err)
 	}
-	if want != "" {
+	if m.waits[id] && got.Denied == store.DeniedNotDue && (want != store.DeniedTaken && !first) { // another one may go first
+		later := max(free+h.Floor/4, until)
+		if later > m.now && m.near(got.Wait, later-m.now) {
+			return
+		}
+	}
+	if got.Denied != want || want != "" && !m.near(max(0, got.Wait), until-m.now) {
+		t.Fatalf("Hop = %+v, want %q for %v", got, want, until-m.now)
+	}
+	if m.waits[id] = m.waits[id] || want == store.DeniedNotDue; want != "" {
 		return
 	}
-	m.hops[id] = m.now
+	m.hops[id], m.waits[id] = m.now, false
 	m.until[id] = max(m.until[id], m.now+h.Floor)
 	m.start(h.Host)
 	if f != nil {
 		f.next = max(f.next, m.now+h.Floor)
+	}
+	if from != nil {
+		from.followed = true
 	}
 }
 
@@ -243,7 +273,7 @@ func (m *model) commit(t *rapid.T) {
 	id, _ := m.pick(t)
 	f := m.feeds[id]
 	o := store.Outcome{
-		ID: id, Token: m.token(t, f), Hold: length(t, "hold"), Host: m.host(t),
+		ID: id, Token: m.token(t, f), Hold: length(t, "hold"), Host: m.drawHost(t),
 		In:        rapid.SampledFrom([]time.Duration{store.Ended, 0, length(t, "in"), length(t, "in")}).Draw(t, "next"),
 		State:     rapid.SampledFrom([]store.State{store.StateFresh, store.StateFailing, store.StateGone}).Draw(t, "state"),
 		PollState: m.text(t, "facts"), FeedState: m.text(t, "memo"),
@@ -257,14 +287,7 @@ func (m *model) commit(t *rapid.T) {
 	case 3:
 		o.Withdraw = true
 	}
-	for range rapid.IntRange(0, 2).Draw(t, "pauses") {
-		o.Pauses = append(o.Pauses, store.Pause{
-			Scope: rapid.SampledFrom([]string{"host a.one", "host two", "domain one"}).Draw(t, "scope"),
-			For:   length(t, "pause"),
-			Why:   rapid.SampledFrom([]string{"host-cooldown", "other"}).Draw(t, "why"),
-			Step:  rapid.IntRange(0, 3).Draw(t, "step"),
-		})
-	}
+	m.drawPauses(t, &o)
 	err := m.s.Commit(t.Context(), o)
 	if f == nil || o.Token == 0 || f.Token != o.Token {
 		if !errors.Is(err, store.ErrFenced) {
@@ -293,11 +316,8 @@ func (m *model) commit(t *rapid.T) {
 	} else if o.Withdraw {
 		f.Version, f.body = 0, nil
 	}
-	for _, p := range o.Pauses {
-		if until := m.now + p.For; until >= m.pauses[p.Scope].until {
-			m.pauses[p.Scope] = paused{until, p}
-		}
-	}
+	f.next = max(f.next, f.earliest)
+	m.said(f, m.rank(t, id), o)
 }
 
 func (m *model) reopen(t *rapid.T) {

@@ -21,6 +21,9 @@ func (m *model) touch(t *rapid.T) {
 	for range rapid.IntRange(0, 3).Draw(t, "feeds") {
 		id, _ := m.pick(t)
 		asked[id] = store.Asked{Ago: steps(t, "ago")}
+		if rapid.Bool().Draw(t, "by a name") {
+			asked[id] = store.Asked{Ago: asked[id].Ago, By: []store.Owner{store.OwnerOf(store.KindToken, "")}}
+		}
 		if rapid.IntRange(0, 3).Draw(t, "by") == 0 {
 			asked[id] = store.Asked{Ago: -1} // no reader has asked
 		}
@@ -32,6 +35,7 @@ func (m *model) touch(t *rapid.T) {
 		if f := m.feeds[id]; f != nil && a.Ago >= 0 {
 			f.asked, f.sleeps = max(f.asked, m.now-a.Ago), 0
 			f.touches++
+			f.named = f.named || len(a.By) > 0
 		}
 	}
 }
@@ -42,24 +46,26 @@ func (m *model) forget(t *rapid.T) {
 	if m.feeds[id] == nil {
 		want = store.ErrNoRecord
 	}
+	rank := m.rank(t, id)
 	if err := m.s.Forget(t.Context(), id); !errors.Is(err, want) {
 		t.Fatalf("Forget: error %v, want %v", err, want)
 	}
 	if m.feeds[id] != nil {
-		m.forgotten(id)
+		m.forgotten(id, rank)
 	}
 }
 
 // forgotten removes a feed, of which its last poll is remembered.
-func (m *model) forgotten(id store.ID) {
+func (m *model) forgotten(id store.ID, rank store.Rank) {
 	f := m.feeds[id]
 	delete(m.feeds, id)
 	m.touches[id] = f.touches
+	m.hold[id] = f.Hold
 	until := max(m.now, f.earliest, f.asked+24*time.Hour-time.Minute)
 	if f.polled != never {
 		until = max(until, f.polled+f.Hold)
 	}
-	if f.Version == 0 && !f.Configured && f.touches < 3 {
+	if f.Version == 0 && rank == store.RankPublicNew {
 		until = min(until, m.now+24*time.Hour-time.Minute)
 	}
 	m.last[id], m.earliest[id], m.until[id] = f.polled, f.earliest, max(m.until[id], until, m.now+15*time.Minute)
@@ -74,8 +80,10 @@ func (m *model) sweep(t *rapid.T) {
 	}
 	want := make(map[store.ID]bool)
 	may := make(map[store.ID]bool)
+	ranks := make(map[store.ID]store.Rank)
 	for id, f := range m.feeds {
 		quiet := m.now - wanted(f)
+		ranks[id] = m.rank(t, id)
 		unread := f.Version == 0 && !f.Configured && (f.next <= m.now || f.earliest > m.now || f.next == store.Ended)
 		if id == kept {
 			continue
@@ -94,6 +102,8 @@ func (m *model) sweep(t *rapid.T) {
 			delete(m.earliest, id)
 			delete(m.hops, id)
 			delete(m.until, id)
+			delete(m.hold, id)
+			delete(m.waits, id)
 		}
 	}
 	got, err := m.s.Sweep(t.Context(), q)
@@ -105,7 +115,7 @@ func (m *model) sweep(t *rapid.T) {
 			t.Fatalf("swept %x, want %x", got, slices.Collect(maps.Keys(want)))
 		}
 		delete(want, id)
-		m.forgotten(id)
+		m.forgotten(id, ranks[id])
 	}
 	if len(want) > 0 {
 		t.Fatalf("swept %x, but not %x", got, slices.Collect(maps.Keys(want)))
@@ -115,6 +125,10 @@ func (m *model) sweep(t *rapid.T) {
 // trim leaves all feeds, or none but configured ones.
 func (m *model) trim(t *rapid.T) {
 	budget := rapid.SampledFrom([]int64{1 << 40, 0}).Draw(t, "budget")
+	ranks := make(map[store.ID]store.Rank)
+	for id := range m.feeds {
+		ranks[id] = m.rank(t, id)
+	}
 	trimmed, err := m.s.Trim(t.Context(), budget)
 	if err != nil {
 		t.Fatalf("Trim: %v", err)
@@ -127,7 +141,8 @@ func (m *model) trim(t *rapid.T) {
 		if budget > 0 || f.Configured {
 			t.Fatalf("trimmed %x for %d", trimmed, budget)
 		}
-		m.forgotten(id)
+		f.Version = 0
+		m.forgotten(id, ranks[id])
 	}
 	for id, f := range m.feeds {
 		if budget == 0 && !f.Configured {
@@ -140,7 +155,7 @@ func (m *model) restore(t *rapid.T) {
 	id, url := m.pick(t)
 	f := &known{touches: m.touches[id]}
 	f.Record = store.Record{
-		ID: id, URL: url, Hold: length(t, "hold"), State: store.StateFresh, Host: m.host(t),
+		ID: id, URL: url, Hold: length(t, "hold"), State: store.StateFresh, Host: m.drawHost(t),
 		In: length(t, "in"), Polled: 10*unit + steps(t, "polled"), Asked: steps(t, "asked"),
 		PollState: m.text(t, "facts"), FeedState: m.text(t, "memo"), Configured: rapid.Bool().Draw(t, "configured"),
 	}
@@ -162,7 +177,7 @@ func (m *model) restore(t *rapid.T) {
 	if old := m.feeds[id]; old != nil {
 		f.next, f.polled, f.earliest = max(f.next, old.next), max(f.polled, old.polled), old.earliest
 	} else if last, was := m.last[id]; was && last != never {
-		f.next, f.polled = max(f.next, last+f.Hold), max(f.polled, last)
+		f.next, f.polled = max(f.next, last+max(f.Hold, m.hold[id])), max(f.polled, last)
 	}
 	f.next = max(f.next, f.earliest)
 	m.feeds[id] = f

@@ -125,7 +125,7 @@ func (o *origins) forgive() {
 		}
 	}
 	for _, m := range o.hosts {
-		m.pause = time.Time{}
+		m.pause, m.spent = time.Time{}, time.Time{}
 	}
 }
 

@@ -52,7 +52,7 @@ func movedFeeds() []*resource {
 		// Three URLs of one feed.
 		{url: "http://www.one.test/feed", moves: true, instead: to(301, "http://one.test/feed.xml")},
 		{url: "http://one.test/rss", moves: true, instead: to(302, "http://one.test/feed.xml")},
-		{url: "http://one.test/feed.xml", moves: true},
+		{url: "http://one.test/feed.xml", moves: true, addresses: 2},
 		// A permanent redirect that lasts five days is not adopted.
 		{url: "http://fiveday.test/feed", moves: true, instead: during(to(301, "http://fiveday-there.test/feed"), 2*day, 7*day)},
 		target("http://fiveday-there.test/feed"),

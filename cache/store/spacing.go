@@ -1,0 +1,102 @@
+// Copyright 2026 The Pollard Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package store
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"time"
+)
+
+// The hosts of a registrable domain are often one server. So the polls of a domain are spaced as well:
+// some at once, and then so many a second. Feeds that have no version, those of rank 5 and redirects to
+// another host are rarer, because anyone can invent names below a domain. A poll that comes too early
+// reserves the next moment, and is claimed again then.
+const (
+	// keepMoment is for how long after a reserved moment it may be used: the host may be busy.
+	keepMoment = time.Minute
+	// maxReserved is how far ahead a moment may be. One that is later is damage.
+	maxReserved = 24 * time.Hour
+)
+
+// spaced is a request that the spacing of a domain counts.
+type spaced struct {
+	feed *feedRow // that has the moment
+	host Host
+	kind kindOfSpacing
+}
+
+// kindOfSpacing is a column of a domain's row, which counts requests, and how they are spaced.
+type kindOfSpacing struct {
+	column, wait string // wait is another column that they have to wait for as well
+	atOnce       int
+	every        time.Duration
+}
+
+var (
+	knownSpacing  = kindOfSpacing{"free", "free", 32, time.Second / 8}
+	otherSpacing  = kindOfSpacing{"free_new", "free_new", 8, time.Second}
+	publicSpacing = kindOfSpacing{"free_public", "free_new", 8, time.Second} // public networks use what is left
+)
+
+// spaced returns a poll of the feed, or a redirect to it, as one that is counted.
+func (f *feedRow) spaced(host Host, r Rank, redirect bool) spaced {
+	switch {
+	case f.version != 0 && r != RankPublicNew && !redirect:
+		return spaced{f, host, knownSpacing}
+	case r < RankPublic:
+		return spaced{f, host, otherSpacing}
+	}
+	return spaced{f, host, publicSpacing}
+}
+
+// takeMoment counts a request to a domain, and returns when there would be no other.
+const takeMoment = `update host set {own} = ?3 + (
+	select max(at) from (select cast(?2 as bigint) as at union all select host.{own} union all select host.{wait}) rows where at < ?4)
+	where name = ?1 returning {own}`
+
+// space reserves moments for requests that the spacing of their domains does not let through: then their
+// feeds have a moment that is later than now.
+func space(tx Tx, now Time, all ...spaced) error {
+	all = slices.DeleteFunc(all, func(s spaced) bool {
+		reserved := s.feed.moment > now.Add(-keepMoment) && s.feed.moment < now.Add(maxReserved)
+		return reserved || !isSpaced(s.host)
+	})
+	hosts := make([]Host, len(all))
+	for i, s := range all {
+		hosts[i] = s.host
+	}
+	lockDomains(tx, hosts...)
+	for _, kind := range []kindOfSpacing{knownSpacing, otherSpacing, publicSpacing} {
+		some := slices.DeleteFunc(slices.Clone(all), func(s spaced) bool { return s.kind != kind })
+		sql := strings.NewReplacer("{own}", kind.column, "{wait}", kind.wait).Replace(takeMoment)
+		err := tx.Query(sql, each(some, func(s spaced) []any {
+			return []any{rowOfDomain(s.host), int64(now), int64(kind.every), int64(now.Add(maxReserved))}
+		}), func(i int, row Row) error {
+			err := row.Scan((*int64)(&some[i].feed.moment))
+			some[i].feed.moment = some[i].feed.moment.Add(-time.Duration(kind.atOnce) * kind.every)
+			return err
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// isSpaced reports whether the domain of a host is spaced.
+func isSpaced(h Host) bool { return h.Name != "" && h.Domain != "" && h.Spacing > 0 }
+
+// rowOfDomain returns the name of the row that counts requests to the domain of a host.
+func rowOfDomain(h Host) string { return "domain " + h.Domain }
+
+// lockDomains locks the rows of the domains of hosts in order, after those of hosts and feeds.
+func lockDomains(tx Tx, hosts ...Host) {
+	slices.SortFunc(hosts, func(a, b Host) int { return cmp.Compare(a.Domain, b.Domain) })
+	for _, h := range hosts {
+		tx.Exec(hostIfAbsent, rowOfDomain(h), "")
+		tx.Lock(lockHost, rowOfDomain(h))
+	}
+}
