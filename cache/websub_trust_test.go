@@ -39,7 +39,7 @@ func (h *hubbed) next() (time.Duration, string) {
 	if err != nil {
 		h.t.Fatal(err)
 	}
-	return f.NextPoll.Sub(time.Now()).Round(time.Minute), f.Winner
+	return time.Until(f.NextPoll).Round(time.Minute), f.Winner
 }
 
 func (h *hubbed) wantNext(when string, in time.Duration, winner string) {

@@ -30,11 +30,10 @@ func newWorld(t testing.TB) *world {
 
 // party is a reader or a group of them, with feeds of its own.
 type party struct {
-	owner  store.Owner
-	feeds  int
-	days   int  // between two reads of a feed
-	new    bool // other feeds each day
-	honest bool
+	owner store.Owner
+	feeds int
+	days  int  // between two reads of a feed
+	new   bool // other feeds each day
 }
 
 func idOf(url string) store.ID {

@@ -61,11 +61,10 @@ func (g *Gateway) Address(key string) string {
 		scheme = "https"
 	}
 	host := hosts[0]
-	for _, listen := range g.server.Listen {
-		if _, port, err := net.SplitHostPort(listen); err == nil && port != map[string]string{"http": "80", "https": "443"}[scheme] {
+	if listen := g.server.Listen; len(listen) > 0 {
+		if _, port, err := net.SplitHostPort(listen[0]); err == nil && port != map[string]string{"http": "80", "https": "443"}[scheme] {
 			host = net.JoinHostPort(host, port)
 		}
-		break
 	}
 	return scheme + "://" + host + path
 }

@@ -143,8 +143,8 @@ func (m *model) check(t *rapid.T) {
 	totals := store.Totals{Feeds: make(map[store.State]int64)}
 	var after store.ID
 	for _, r := range records {
-		f := m.feeds[r.ID]
-		if f == nil || bytes.Compare(r.ID[:], after[:]) <= 0 {
+		f, ok := m.feeds[r.ID]
+		if !ok || bytes.Compare(r.ID[:], after[:]) <= 0 {
 			t.Fatalf("Records has %+v", r)
 		}
 		after = r.ID
