@@ -90,7 +90,8 @@ func (s *State) updateValidators(v Classified) {
 		return
 	}
 	fresh := policy.ValidatorsOf(a)
-	if v.sameBytes && s.Unconditional == nil && fresh.ETag != "" && fresh.ETag == m.Validators.ETag && !a.Asked.Before(m.Muted) {
+	// A URL is not sent the validators of another one, to which redirects led before.
+	if v.sameBytes && s.Unconditional == nil && fresh.ETag != "" && fresh.ETag == m.Validators.ETag && fresh.URL == m.Validators.URL && !a.Asked.Before(m.Muted) {
 		f.Unmatched++
 	} else {
 		f.Unmatched = 0
