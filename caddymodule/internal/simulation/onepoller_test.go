@@ -41,8 +41,9 @@ func TestOnePoller(t *testing.T) {
 func (sim *simulation) settle() {
 	r := newReader(sim, 0)
 	defer r.client.CloseIdleConnections()
-	for range 6 {
-		time.Sleep(5 * time.Hour)
+	// The answer of a slow origin comes after that to the reader who caused the poll, so all are asked once more.
+	for _, pause := range append(slices.Repeat([]time.Duration{5 * time.Hour}, 6), time.Minute) {
+		time.Sleep(pause)
 		for _, s := range sim.feeds {
 			r.send(sim.t.Context(), r.request("GET", s), s)
 		}
