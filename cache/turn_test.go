@@ -44,7 +44,7 @@ func (s *turnSlot) Turn(_ context.Context, standing policy.Standing) time.Durati
 	return max(0, time.Until(s.address.turns[s.url]))
 }
 
-// A poll that waits for its turn at an address holds no place and no claim, its reader is told so,
+// A poll that waits for its turn at an address holds no place and no claim, its reader learns of it,
 // and it is made at its moment.
 func TestPollsWaitForTheirTurnAtAnAddress(t *testing.T) {
 	for _, prefetch := range []bool{false, true} {

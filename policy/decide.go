@@ -19,7 +19,7 @@ const (
 	unsentInterval   = time.Minute      // first retry of a poll that sent nothing
 	maxUnsent        = time.Hour        // last retries of it
 	maxOwnBackOff    = 10 * time.Minute // longest back-off of a site of this process
-	leastUnvalidated = 4 * time.Hour    // between whole downloads that nobody asks for more often
+	leastUnvalidated = 4 * time.Hour    // between whole downloads that no hint asks for more often
 	unheededLimit    = 3                // full answers in a row after which validators count as absent
 	rhythmShare      = 12               // polls per gap between entries
 	quietShare       = 4                // of the time without a new entry that counts as a gap

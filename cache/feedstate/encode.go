@@ -164,7 +164,7 @@ type Summary struct {
 	Incident    status.Incident
 }
 
-// SummaryOf returns the summary of a feed. What is damaged is left out.
+// SummaryOf returns the summary of a feed. It leaves out damaged parts.
 func SummaryOf(r *store.Record) (s Summary) {
 	var m struct {
 		Groups   []GroupDay

@@ -92,7 +92,7 @@ const (
 // it the interval in force, back-off included.
 func (s *State) LeaseTime(rules policy.Rules) time.Duration {
 	interval := max(rules.MinInterval, s.Feed.History.Interval)
-	if s.Last.Winner != policy.HintPush { // which is no wish of the origin
+	if s.Last.Winner != policy.HintPush { // the origin did not ask for that
 		interval = max(interval, min(s.Last.Pause, max(rules.MaxInterval, rules.MinInterval)))
 	}
 	return Grace + rules.Timeout + policy.MaxHopWait + BodyTimeout + interval

@@ -5,7 +5,7 @@
 // ([State.ClassifyUnread], [State.ClassifyDocument], [State.Update]), when the feed is polled next
 // ([State.Plan]), what people are shown ([State.Shown]), and how it is written ([State.EncodeFeedState]).
 //
-// It is pure: no store, no clock, no network. What it depends on is in its arguments.
+// It is pure: no store, no clock, no network. It depends on its arguments alone.
 package feedstate
 
 import (

@@ -109,7 +109,7 @@ func TestSearchesForIconsPollNothing(t *testing.T) {
 	})
 }
 
-// A browser that shows a feed is told its charset, and readers get what the origin has sent.
+// A browser that shows a feed learns its charset, and readers get what the origin has sent.
 func TestBrowsersLearnTheCharset(t *testing.T) {
 	for _, tt := range []struct{ declaration, contentType, browser, reader string }{
 		{`<?xml version="1.0" encoding="ISO-8859-1"?>`, "application/rss+xml", "application/rss+xml; charset=ISO-8859-1", "application/rss+xml"},

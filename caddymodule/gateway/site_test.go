@@ -355,7 +355,7 @@ func TestTokensAreNotPassedOn(t *testing.T) {
 }
 
 // No log has the token of a request, at whatever level: not of one whose client leaves before the
-// answer, not in an odd spelling, not in a log that the site has chosen by name. A client that leaves is no error.
+// answer, not in an odd spelling, not in a log that the site has chosen by name. A client that leaves causes no error.
 func TestTokensAreInNoLog(t *testing.T) {
 	log := filepath.Join(t.TempDir(), "all.log")
 	file := "output file " + log + " {\nroll_disabled\n}\n"

@@ -106,7 +106,7 @@ type keysByPage struct {
 }
 
 // of returns the keys of the feeds of a shield that URLs name. The scheme and the query do not count.
-// An address that ends in a slash and is no feed's stands for all feeds below it, as a site's home
+// An address that ends in a slash and is not a feed's stands for all feeds below it, as a site's home
 // page does.
 func (p *keysByPage) of(ctx context.Context, c *cache.Cache, s *Shield, urls []string) []string {
 	p.mu.Lock()
