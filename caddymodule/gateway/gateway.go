@@ -98,7 +98,7 @@ type Gateway struct {
 	accessLog *zap.Logger
 	server    *caddyhttp.Server // that the gateway belongs to, or nil
 	access    *access
-	lately    *lately
+	recent    *recentHosts
 	mayServe  func(from string) error // access.checkFrom
 	pages     *pages.Pages
 	source    *pages.EngineSource // of the pages
@@ -130,7 +130,7 @@ func (Gateway) CaddyModule() caddy.ModuleInfo {
 
 // Provision resolves access and paths, and registers the feeds with the app.
 func (g *Gateway) Provision(ctx caddy.Context) error {
-	g.log, g.lately = ctx.Logger(), new(lately)
+	g.log, g.recent = ctx.Logger(), newRecentHosts()
 	loaded, err := ctx.App("pollard")
 	if err != nil {
 		return fmt.Errorf("getting the pollard app: %w", err)

@@ -275,8 +275,8 @@ func (g *Gateway) feedFor(r *http.Request, by urlRequest, from client, u feedurl
 	}
 	owner, asks := g.access.ownerOf(g.engine, by, from, u.String()), by.hasToken || !ofOtherSite(r)
 	if icons := by.target != "" && u.Path() == "/" && !strings.Contains(r.Header.Get("Accept"), "text/html"); !icons {
-		g.lately.add(from.address, u.Name())
-	} else if feed.New() && g.lately.has(from.address, u.Name()) {
+		g.recent.add(from.address, u.Name())
+	} else if feed.New() && g.recent.has(from.address, u.Name()) {
 		return nil, errNoFeed // it looks for an icon at the host of a feed, which here is the gateway
 	}
 	if feed.New() {
