@@ -240,7 +240,7 @@ func (f *Feed) outcomeOf(s *feedstate.State, v feedstate.Classified, planned tim
 	if f.cache.settings.Load().WebSub != "" {
 		push = f.cache.subscription(f.id, &next)
 	}
-	next.UpdatePush(s, push, v)
+	next.UpdatePush(push, v)
 	o = store.Outcome{Pauses: v.Answer.Pauses, Good: v.Answer.Good}
 	if v.Answer.Unsent() {
 		o.In, o.Returned = next.Unsent(m, v.Answer, planned, rules), true

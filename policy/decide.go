@@ -13,7 +13,6 @@ import (
 // Numbers that the operator does not set.
 const (
 	completeInterval = 7 * 24 * time.Hour // of a show that is complete: shows are revived
-	pushInterval     = 24 * time.Hour     // of a feed whose hub announces changes
 	unaskedInterval  = 24 * time.Hour     // between unconditional requests that are answered with 304
 	maxJitter        = 30 * time.Minute
 	unsentInterval   = time.Minute      // first retry of a poll that sent nothing
@@ -38,10 +37,10 @@ const (
 //  2. Without such a hint: one twelfth of the gap between entries. That is the median, or
 //     a quarter of the time without a new entry if that is larger. Without enough dates:
 //     the default, or by the time without a new entry if that is later.
-//  3. Clamp to [MinInterval, MaxInterval]. A complete show has 7 days as its floor, and a
-//     feed whose hub announces changes 24 hours. A feed with neither validators nor an
-//     explicit hint has the median gap or the time without a new entry as its floor, the
-//     larger one, at least 4 hours and at most UnvalidatedInterval, which it is without dates.
+//  3. Clamp to [MinInterval, MaxInterval]. A complete show has 7 days as its floor.
+//     A feed with neither validators nor an explicit hint has the median gap or the time
+//     without a new entry as its floor, the larger one, at least 4 hours and at most
+//     UnvalidatedInterval, which it is without dates.
 //  4. A failure that may pass is retried after a quarter of the feed's own interval, then
 //     after twice that and so on, up to MaxInterval or its own interval. Other failures
 //     start at twice its own interval. A poll that sent nothing is not a failure: it is
@@ -84,7 +83,7 @@ func Decide(r Rules, h History, a Answer, now time.Time, random float64) Decisio
 	d.leaveWindows(h.Hints, h.Hints.windows().after(d.next, d.random))
 	planned := d.next
 	d.hold(a)
-	if d.base > 0 && !r.OwnSite && h.Pushed == 0 {
+	if d.base > 0 && !r.OwnSite {
 		d.window(h.Rhythm)
 	}
 	if d.next.After(planned) && h.Hints.windows().blocked(d.next) {
@@ -154,9 +153,6 @@ func (d *builder) regular(r Rules, h History) {
 		d.unvalidated(r, h, fmt.Sprintf("validators were not heeded %d times in a row", h.Unheeded))
 	}
 	d.base = min(d.interval, r.ceiling())
-	if h.Pushed > 0 {
-		d.floor(Term{Hint: HintPush, Note: "its hub announces changes"}, min(pushInterval, h.Pushed))
-	}
 	d.ceiling(r)
 }
 

@@ -182,10 +182,6 @@ func TestRegularInterval(t *testing.T) {
 		{"validators unheeded thrice", DefaultRules(), History{Validated: true, Unheeded: 3}, HintUnvalidated, day},
 		{"validators unheeded, busy", DefaultRules(), History{Validated: true, Unheeded: 3, Rhythm: Rhythm{Median: time.Hour}}, HintUnvalidated, 4 * time.Hour},
 		{"validators unheeded, a hint", DefaultRules(), History{Validated: true, Unheeded: 9, Hints: Hints{TTL: ptr(120)}}, HintTTL, 2 * time.Hour},
-		{"a hub", DefaultRules(), History{Validated: true, Pushed: 9 * day, Hints: Hints{TTL: ptr(120)}}, HintPush, day},
-		{"a hub whose lease ends", DefaultRules(), History{Validated: true, Pushed: 5 * time.Hour, Hints: Hints{TTL: ptr(120)}}, HintPush, 5 * time.Hour},
-		{"a hub, a longer hint", DefaultRules(), History{Validated: true, Pushed: 5 * time.Hour, Hints: Hints{TTL: ptr(600)}}, HintTTL, 10 * time.Hour},
-		{"a hub, a cap below", custom(func(r *Rules) { r.MaxInterval = 6 * time.Hour }), History{Validated: true, Pushed: 9 * day}, HintCap, 6 * time.Hour},
 		{"itunes:complete", DefaultRules(), validated(Hints{Complete: true, TTL: ptr(60)}), HintComplete, 7 * day},
 		{"expired", DefaultRules(), validated(Hints{Expired: true}), HintComplete, 7 * day},
 		{"update frequency complete", DefaultRules(), validated(Hints{UpdateFrequency: &UpdateFrequency{RRule: "FREQ=DAILY", Complete: true}}), HintComplete, 7 * day},
@@ -195,14 +191,6 @@ func TestRegularInterval(t *testing.T) {
 			check(t, Decide(test.rules, test.history, good(), noon, 0), test.winner, test.wait)
 		})
 	}
-}
-
-// Failures double the interval that the feed has without its hub.
-func TestBackOffWithHub(t *testing.T) {
-	h := History{Validated: true, Pushed: 9 * day, Answered: true}
-	h = h.Decided(Decide(DefaultRules(), h, good(), noon, 0))
-	h.Failures = 1
-	check(t, Decide(DefaultRules(), h, failed(FailureNotFound, 404), noon, 0), HintBackOff, 2*time.Hour)
 }
 
 // Rule 5: jitter, upward only, at most 30 minutes and within the cap; from the end of the poll.

@@ -279,10 +279,6 @@ type History struct {
 	Unsent    int           `json:"unsent,omitempty"`    // polls in a row that sent nothing: they are not failures of the feed
 	Interval  time.Duration `json:"interval,omitempty"`  // of the last decision after a good answer, before jitter and skip windows
 	News      time.Time     `json:"news,omitzero"`       // of the last poll, after the first, that brought other entries
-
-	// Pushed is for how long a hub that is trusted announces changes, so that the feed need be polled
-	// only once a day; 0: none does.
-	Pushed time.Duration `json:"-"`
 }
 
 // Freshness is the freshness lifetime that an origin's headers gave (RFC 9111 section 4.2).

@@ -23,7 +23,6 @@ const (
 	HintComplete        = "complete"         // a show that is complete or a feed that has expired: 7 days
 	HintFloor           = "floor"            // min_interval
 	HintUnvalidated     = "unvalidated"      // unvalidated_interval, or less
-	HintPush            = "push"             // a hub announces changes: 24 hours
 	HintCap             = "cap"              // max_interval
 	HintBackOff         = "back-off"         // the growing pause after failures
 	HintUnasked         = "unasked-304"      // a 304 to an unconditional request: 24 hours

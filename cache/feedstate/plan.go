@@ -91,10 +91,7 @@ const (
 // LeaseTime returns how long a claim must last: the poll with all that it may wait for, and after
 // it the interval in force, back-off included.
 func (s *State) LeaseTime(rules policy.Rules) time.Duration {
-	interval := max(rules.MinInterval, s.Feed.History.Interval)
-	if s.Last.Winner != policy.HintPush { // the origin did not ask for that
-		interval = max(interval, min(s.Last.Pause, max(rules.MaxInterval, rules.MinInterval)))
-	}
+	interval := max(rules.MinInterval, s.Feed.History.Interval, min(s.Last.Pause, max(rules.MaxInterval, rules.MinInterval)))
 	return Grace + rules.Timeout + policy.MaxHopWait + BodyTimeout + interval
 }
 

@@ -123,9 +123,6 @@ func (s *State) MaxAgeOfReaders(now time.Duration, wall time.Time) int64 {
 // polls are rare, it is a minute.
 func (s *State) MaxAge(now time.Duration) int64 {
 	left := s.Due - now
-	if s.Last.Winner == policy.HintPush { // a push brings the next poll forward
-		left = min(left, s.Feed.History.Interval)
-	}
 	switch {
 	case s.Ended: // a feed may come back by hand
 		return 24 * 60 * 60

@@ -12,7 +12,6 @@ import (
 
 	"github.com/feedpollard/pollard/internal/feedurl"
 	"github.com/feedpollard/pollard/internal/httpfield"
-	"github.com/feedpollard/pollard/internal/status"
 	"github.com/feedpollard/pollard/policy"
 )
 
@@ -27,11 +26,6 @@ const (
 	// request is not repeated. Each further one doubles that, up to maxHubRetry.
 	ConfirmedWithin = time.Hour
 	maxHubRetry     = 24 * time.Hour
-	// A hub that has missed maxMisses changes is not trusted for missesFor. Missed is an entry
-	// that is older than announcedIn when a poll finds it, and was not announced.
-	maxMisses   = 2
-	missesFor   = 7 * 24 * time.Hour
-	announcedIn = 15 * time.Minute
 	// maxHubURL is the longest URL of a hub or a topic, in bytes.
 	maxHubURL = 2048
 )
@@ -45,10 +39,7 @@ type Subscription struct {
 	// Ended is the request that ends the subscription before, at another hub or of another topic.
 	Ended HubRequest `json:"ended,omitzero"`
 
-	Polled time.Time `json:"polled,omitzero"`  // the last poll that a push has caused
-	Worked bool      `json:"worked,omitempty"` // a push has brought a change
-	Misses int       `json:"misses,omitempty"`
-	Missed time.Time `json:"missed,omitzero"` // the last of maxMisses
+	Polled time.Time `json:"polled,omitzero"` // the last poll that a push has caused
 }
 
 // HubRequest is a request to a hub.
@@ -116,45 +107,16 @@ func (p *Subscription) renewal() time.Time {
 	return p.State.Answered.Add(p.State.Lease.Sub(p.State.Answered) / 2)
 }
 
-// Trusted reports whether the hub's pushes make up for polls.
-func (p *Subscription) Trusted(now time.Time) bool {
-	return p.Live(now) && p.Worked && p.Misses < maxMisses
-}
-
-// UpdatePush takes over what a poll says of the feed's hub, before the next poll is decided. p is the
-// subscription; zero: there is none. last is the state before the poll.
-func (s *State) UpdatePush(last *State, p Subscription, v Classified) {
+// UpdatePush takes over what a poll says of the feed's hub. p is the subscription; zero: there is none.
+func (s *State) UpdatePush(p Subscription, v Classified) {
 	if v.Good() && v.Answer.Status == http.StatusOK {
 		s.Feed.Linked = linkedBy(v.Answer)
 	}
-	s.Feed.History.Pushed = 0
 	if p.Mode == "" {
 		return
 	}
-	now := v.Answer.At.Round(0).UTC()
 	if v.Pushed && !v.Answer.Unsent() {
-		p.Polled = now
-	}
-	if !p.Missed.IsZero() && now.Sub(p.Missed) >= missesFor {
-		p.Misses, p.Missed = 0, time.Time{}
-	}
-	live := p.Live(now)
-	if live && v.Result == status.ResultNew && last.Version != 0 {
-		newest := s.Feed.History.Rhythm.Newest
-		switch {
-		case p.State.Pushed.After(last.Last.At):
-			p.Worked = true
-		case newest.After(last.Feed.History.Rhythm.Newest) && newest.After(p.State.Answered) && newest.After(p.State.Pushed) && now.Sub(newest) > announcedIn:
-			if p.Misses++; p.Misses == maxMisses {
-				p.Missed = now
-			}
-		}
-	}
-	if p.Trusted(now) {
-		s.Feed.History.Pushed = p.State.Lease.Sub(now)
-		if left := p.renewal().Sub(now); left > 0 {
-			s.Feed.History.Pushed = left // a poll renews the lease
-		}
+		p.Polled = v.Answer.At.Round(0).UTC()
 	}
 	s.Feed.Push = p
 }

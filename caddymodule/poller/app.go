@@ -88,8 +88,7 @@ type App struct {
 
 	// The URL at which hubs reach a gateway, such as `https://feeds.example.com`. With it,
 	// Pollard subscribes to the hubs that feeds name (WebSub), and a push by a hub causes a
-	// poll, so that readers get new entries within seconds. When pushes have brought changes,
-	// the feed is polled only once a day besides. Pushed content is never served. Every
+	// poll, so that readers get new entries within seconds. Pushed content is never served. Every
 	// gateway answers at `/-/websub/`, before it looks at `clients` and tokens; handlers
 	// before it must let these requests through. Hubs are asked over https, through the
 	// `proxy` of their host. They do not learn of feeds with a secret in their URL. A feed at

@@ -19,8 +19,6 @@ type Push struct {
 	Lease    time.Time     `json:"lease,omitzero"`     // until when the hub sends pushes
 	Asked    time.Time     `json:"asked,omitzero"`     // the last request to the hub
 	LastPush time.Time     `json:"last_push,omitzero"` // with a valid signature
-	Trusted  bool          `json:"trusted,omitempty"`  // the feed is polled once a day, as pushes have brought changes
-	Misses   int           `json:"misses,omitempty"`   // changes that the hub did not announce
 	Ignored  int64         `json:"ignored,omitempty"`  // pushes without a valid signature, since the feed is in memory
 	Error    string        `json:"error,omitempty"`    // of the last request
 	Wait     time.Time     `json:"wait,omitzero"`      // until when the hub is not asked again
@@ -56,19 +54,13 @@ func (p *Push) Sentence(now time.Time) string {
 		return "It is not used any more."
 	}
 	text := "Sends pushes; the subscription ends " + Until(p.Lease, now) + " and is renewed before."
-	switch {
-	case p.LastPush.IsZero():
+	if p.LastPush.IsZero() {
 		text += " None has come yet."
-	case p.Trusted:
-		text += " The last came " + Ago(p.LastPush, now) + ", so the feed is polled once a day besides."
-	default:
+	} else {
 		text += " The last came " + Ago(p.LastPush, now) + "."
 	}
 	if p.Error != "" {
 		text += " The last try to renew it failed" + bracketed(p.Error) + "."
-	}
-	if p.Misses > 0 {
-		text += fmt.Sprintf(" It did not announce %s.", Count(int64(p.Misses), "change"))
 	}
 	if p.Ignored > 0 {
 		text += fmt.Sprintf(" %s %s without a valid signature.", humanize.Comma(p.Ignored), Plural(p.Ignored, "push came", "pushes came"))

@@ -107,7 +107,6 @@ func TestExplain(t *testing.T) {
 			"The site offers to say whether the feed has changed and then sends all of it anyway, so each poll is a full download: once a day (unvalidated_interval). Next poll: tomorrow 12:00 UTC."},
 		{decided(good(), policy.Hints{TTL: ptr(43200)}, policy.Rhythm{}), known,
 			"The feed asks for a poll once a month (ttl 43200); this gateway polls at least once a day (max_interval). Next poll: tomorrow 12:00 UTC."},
-		{won(policy.HintPush, "", day), known, "The feed's hub announces changes, and each push causes a poll; without pushes the feed is polled once a day. Next poll: tomorrow 12:00 UTC."},
 		{won(policy.HintCap, "", day), known, "This gateway polls at least once a day (max_interval). Next poll: tomorrow 12:00 UTC."},
 		{decided(good("Cache-Control", "max-age=21600"), policy.Hints{}, policy.Rhythm{Entries: 10, Dated: 10, Median: 30 * time.Minute}), known,
 			"The site says that its answer is good until 18:00 UTC. A smaller max-age would bring the next poll forward (Cache-Control: max-age=21600). " +
