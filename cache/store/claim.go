@@ -195,7 +195,7 @@ func grantHop(tx Tx, hop Hop) (Passage, error) {
 	}
 	f, h, now := feeds[hop.ID], hosts[name], tx.Now()
 	from := feeds[hop.From]
-	if from == nil {
+	if from == nil || !from.known { // it has been forgotten since its poll began
 		unknown := newFeed(hop.From)
 		from = &unknown
 	}

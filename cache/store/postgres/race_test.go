@@ -201,7 +201,7 @@ func sameTotals(t *testing.T, url string, s store.Store) {
 		t.Fatal(err)
 	}
 	var feeds, unread, bytes int64
-	err = connect(t, url).QueryRow(t.Context(), `select count(*), count(*) filter (where version = 0 and configured = 0),
+	err = connect(t, url).QueryRow(t.Context(), `select count(*), count(*) filter (where state = 'cold' and version = 0 and configured = 0),
 		(select coalesce(sum(length(data)), 0) from pollard.body) from pollard.feed where url is not null`).Scan(&feeds, &unread, &bytes)
 	if err != nil {
 		t.Fatal(err)
