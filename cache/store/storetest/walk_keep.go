@@ -176,6 +176,7 @@ func (m *model) restore(t *rapid.T) {
 	f.earliest = m.earliest[id]
 	if old := m.feeds[id]; old != nil {
 		f.next, f.polled, f.earliest = max(f.next, old.next), max(f.polled, old.polled), old.earliest
+		f.followed = old.followed
 	} else if last, was := m.last[id]; was && last != never {
 		f.next, f.polled = max(f.next, last+max(f.Hold, m.hold[id])), max(f.polled, last)
 	}
