@@ -68,6 +68,7 @@ func parseShield(h httpcaddyfile.Helper) ([]httpcaddyfile.ConfigValue, error) {
 //		defend [{
 //			max_rate            <requests> <duration>
 //			unconditional       <duration>
+//			fleet               <beginning of a User-Agent> [<cidr>...]
 //			skip_hours
 //			require_compression
 //			require_user_agent

@@ -25,9 +25,9 @@ import (
 )
 
 // Defend says which requests a shield refuses. Without rules, `unconditional` is `4h`. It
-// never refuses a 304 or the first request of a reader. A browser's navigation, or a
-// request with another page as Referer, comes from a person: the persons at one address
-// get 12 whole feeds in the time of `unconditional`, whatever the rules say.
+// never refuses a 304, nor the first request of a reader that is of no `fleet`. A browser's
+// navigation, or a request with another page as Referer, comes from a person: the persons at
+// one address get 12 whole feeds in the time of `unconditional`, whatever the rules say.
 //
 // `Retry-After` is exact, and further requests do not extend it. It stops careless
 // readers, not malicious ones: a client that changes its User-Agent and address is a new
@@ -40,6 +40,19 @@ type Defend struct {
 	// The time in which a reader that sends no conditional requests gets the whole feed at
 	// most twice. Further requests get a 429. Default: `4h` without other rules, else no limit.
 	Unconditional caddy.Duration `json:"unconditional,omitempty"`
+
+	// A crawler that polls from many addresses, by the beginning of its User-Agent and, if
+	// it is known, its address ranges. All its machines together get the whole feed of a
+	// path four times in the time of `unconditional`, and those of one network (/24 in
+	// IPv4, /48 in IPv6) once. Further unconditional requests get a 429. `Retry-After` is
+	// the time until the next of the four is free, but it is not reserved: another machine
+	// may take it.
+	//
+	// Write one line per crawler. Upper and lower case count, the longest match holds, and
+	// `exempt` and persons come first. With ranges, other addresses with that User-Agent are
+	// ordinary readers. Without, anyone can send that User-Agent and use up the four from
+	// four networks. Never name an app that people run: all of them would be one reader.
+	Fleet []*Fleet `json:"fleet,omitempty"`
 
 	// Whether unconditional requests get a 429 in the feed's own `skipHours`. Default:
 	// `false`.
@@ -89,7 +102,7 @@ type MaxRate struct {
 // rules remove one rule from the limits.
 var rules = map[string]func(*readers.Limits){
 	"max_rate":            func(d *readers.Limits) { d.MaxRate = readers.Rate{} },
-	"unconditional":       func(d *readers.Limits) { d.Unconditional = 0 },
+	"unconditional":       func(d *readers.Limits) { d.Unconditional, d.Fleet = 0, "" },
 	"skip_hours":          func(d *readers.Limits) { d.SkipHours = false },
 	"require_compression": func(d *readers.Limits) { d.RequireCompression = false },
 	"require_user_agent":  func(d *readers.Limits) { d.RequireUserAgent = false },
@@ -108,19 +121,15 @@ func (f *Defend) check() error {
 			return fmt.Errorf("exempt: %w", err)
 		}
 	}
-	return nil
+	return f.checkFleets()
 }
 
 func (e *Exempt) check() error {
 	if len(e.Networks) == 0 && e.UserAgent == "" && len(e.MatcherSetsRaw) == 0 && e.matcher.Text == "" {
 		return errors.New("expected a matcher, an address range, or the beginning of a User-Agent")
 	}
-	// A mistyped address range is not meant as a User-Agent.
-	address, _, ranged := strings.Cut(e.UserAgent, "/")
-	if _, err := netip.ParseAddr(address); err == nil && ranged {
-		if _, err := config.ParseCIDR(e.UserAgent); err != nil {
-			return err
-		}
+	if err := mistypedRange(e.UserAgent); err != nil {
+		return err
 	}
 	for _, rule := range e.Rules {
 		if rules[rule] == nil {
@@ -128,6 +137,16 @@ func (e *Exempt) check() error {
 		}
 	}
 	return nil
+}
+
+// mistypedRange reports an address range that is invalid, and so would count as a User-Agent.
+func mistypedRange(text string) error {
+	address, _, ranged := strings.Cut(text, "/")
+	if _, err := netip.ParseAddr(address); err != nil || !ranged {
+		return nil
+	}
+	_, err := config.ParseCIDR(text)
+	return err
 }
 
 // Provision resolves the settings.
@@ -144,6 +163,12 @@ func (f *Defend) Provision(ctx caddy.Context) error {
 	}
 	if f.limits == (readers.Limits{}) {
 		f.limits.Unconditional = readers.DefaultUnconditional
+	}
+	for _, fleet := range f.Fleet {
+		var err error
+		if fleet.networks, err = config.ParseCIDRs(fleet.Networks); err != nil {
+			return fmt.Errorf("fleet %s: %w", fleet.UserAgent, err)
+		}
 	}
 	for _, e := range f.Exempt {
 		var err error
@@ -163,7 +188,11 @@ func (f *Defend) Provision(ctx caddy.Context) error {
 
 // refuse returns the refusal of a request, or nil, and completes observed with it.
 func (f *Defend) refuse(limiter *readers.Limiter, r *http.Request, observed *readers.Request) *poller.Refusal {
-	v := limiter.Check(f.limitsFor(r, observed.Client), *observed)
+	limits := f.limitsFor(r, observed.Client)
+	if limits.Fleet != "" {
+		limits.Fleet += " " + pageOf(observed.Feed)
+	}
+	v := limiter.Check(limits, *observed)
 	if v.Status == 0 {
 		return nil
 	}
@@ -181,6 +210,7 @@ func (f *Defend) refuse(limiter *readers.Limiter, r *http.Request, observed *rea
 // limitsFor returns the rules that apply to a request.
 func (f *Defend) limitsFor(r *http.Request, client netip.Addr) readers.Limits {
 	defence := f.limits
+	defence.Fleet = f.fleetOf(r.UserAgent(), client)
 	for _, e := range f.Exempt {
 		switch {
 		case !e.matches(r, client):
@@ -243,6 +273,7 @@ func (f *Defend) lines() config.Lines {
 			f.MaxRate = &MaxRate{Requests: n, Per: per}
 			return nil
 		}},
+		"fleet":  {Repeat: true, Read: f.readFleet},
 		"exempt": {Repeat: true, Read: f.readExempt},
 	}
 }

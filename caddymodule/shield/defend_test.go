@@ -123,6 +123,85 @@ func TestDefend(t *testing.T) {
 	}
 }
 
+// A fleet gets four whole feeds in the time of unconditional, one network at most one of them.
+func TestFleet(t *testing.T) {
+	const path = blog + "/feed"
+	ask := func(s *stage.Stage, url, from, agent string, more ...string) (status int, retry string) {
+		r := stage.Request("GET", url, append([]string{"User-Agent", agent, "Accept-Encoding", "gzip"}, more...)...)
+		r.RemoteAddr = from + ":1234"
+		w := s.Send(r)
+		return w.Code, w.Header().Get("Retry-After")
+	}
+	type visit struct {
+		after       time.Duration
+		from, agent string
+		more        []string
+		status      int
+		retry       string
+	}
+	const crawler, other = "Amazon Music Podcast", "Polite/1.0"
+	held := []string{"If-None-Match", "*"}
+	full := []visit{
+		{0, "198.51.100.1", crawler, nil, 200, ""}, {0, "198.51.100.2", crawler, nil, 429, "14400"}, {time.Hour, "203.0.113.1", crawler, nil, 200, ""},
+		{time.Hour, "192.0.2.1", crawler + "/2", nil, 200, ""}, {time.Hour, "2001:db8::1", crawler, nil, 200, ""},
+	}
+	for _, tt := range []struct {
+		name, lines string
+		visits      []visit
+	}{
+		{"places end one by one, and are not reserved", "fleet Amazon Music Podcast", append(full[:len(full):len(full)],
+			visit{0, "203.0.114.1", crawler, nil, 429, "3600"}, visit{0, "2001:db8:0:1::1", crawler, nil, 429, "14400"}, visit{0, "203.0.113.9", crawler, nil, 429, "7200"},
+			visit{time.Hour - time.Second, "203.0.114.1", crawler, nil, 429, "1"}, visit{time.Second, "203.0.115.1", crawler, nil, 200, ""}, visit{0, "203.0.114.1", crawler, nil, 429, "3600"})},
+		{"conditional requests, other programs, persons", "fleet Amazon Music Podcast", append(full[:len(full):len(full)],
+			visit{0, "203.0.114.1", crawler, held, 304, ""}, visit{0, "203.0.114.1", crawler, []string{"If-Modified-Since", "Thu, 01 Jan 1998 00:00:00 GMT"}, 200, ""},
+			visit{0, "203.0.114.1", crawler, []string{"If-None-Match", `"invented"`}, 429, "3600"}, visit{0, "203.0.114.1", crawler, []string{"Referer", "https://www.example.com/"}, 200, ""},
+			visit{0, "203.0.114.1", other, nil, 200, ""}, visit{0, "203.0.114.1", other, nil, 200, ""}, visit{0, "203.0.114.1", other, nil, 429, "14400"})},
+		{"exempt from all rules, and from one", "unconditional 4h\nmax_rate 1 1h\nfleet Amazon\nexempt 203.0.0.0/16\nexempt Amazon/Own unconditional", append(full[:2:2],
+			visit{0, "203.0.113.1", crawler, nil, 200, ""}, visit{0, "203.0.113.1", crawler, nil, 200, ""},
+			visit{0, "198.51.100.3", "Amazon/Own", nil, 200, ""}, visit{time.Hour, "198.51.100.3", "Amazon/Own", nil, 200, ""}, visit{0, "198.51.100.3", "Amazon/Own", nil, 429, "3600"})},
+		{"only from its ranges; the longest name holds", "fleet Amazon 198.51.100.0/24\nfleet Amazon Music\nunconditional 1h", []visit{
+			{0, "198.51.100.1", "Amazon/1", nil, 200, ""}, {0, "198.51.100.2", "Amazon/1", nil, 429, "3600"}, {0, "198.51.100.1", crawler, nil, 200, ""},
+			{0, "203.0.113.1", "Amazon/1", nil, 200, ""}, {0, "203.0.113.1", "Amazon/1", nil, 200, ""}, {0, "203.0.113.1", "Amazon/1", nil, 429, "3600"},
+			{0, "203.0.113.2", "Amazon/1", nil, 200, ""}, {time.Hour, "198.51.100.2", "Amazon/1", nil, 200, ""},
+		}},
+		{"429 before 406, which takes a place", "fleet Amazon\nrequire_compression", []visit{
+			{0, "198.51.100.1", crawler, []string{"Accept-Encoding", "identity"}, 406, ""}, {0, "198.51.100.1", crawler, []string{"Accept-Encoding", "identity"}, 429, "14400"},
+		}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			stage.Run(t, defended(tt.lines), stage.Feed(stage.Sample), func(s *stage.Stage) {
+				for i, v := range tt.visits {
+					time.Sleep(v.after)
+					if status, retry := ask(s, path, v.from, v.agent, v.more...); status != v.status || retry != v.retry {
+						t.Errorf("visit %d: %d, Retry-After %q; want %d, %q", i, status, retry, v.status, v.retry)
+					}
+				}
+			})
+		})
+	}
+	t.Run("200 addresses for eight hours", func(t *testing.T) {
+		stage.Run(t, defended("fleet Amazon\n"), stage.Feed(stage.Sample), func(s *stage.Stage) {
+			for half := range 2 {
+				served := map[string]int{}
+				for i := range 4 * 60 {
+					if status, _ := ask(s, fmt.Sprintf("%s?n=%d", path, i%3), fmt.Sprintf("10.%d.0.%d", i%20, i%200), crawler); status == 200 {
+						served[fmt.Sprint(i%20)]++
+					} else if status != 429 {
+						t.Errorf("request %d: %d", i, status)
+					}
+					if status, _ := ask(s, path, fmt.Sprintf("10.%d.0.%d", i%20, i%200), crawler, held...); status != 304 {
+						t.Errorf("conditional request %d: %d", i, status)
+					}
+					time.Sleep(time.Minute)
+				}
+				if len(served) != 4 || len(served) != served["0"]+served["1"]+served["2"]+served["3"] {
+					t.Errorf("four hours %d: whole feeds by network %v", half, served)
+				}
+			}
+		})
+	})
+}
+
 // HEAD is answered and refused without a body. It does not count as a whole feed.
 func TestDefendHead(t *testing.T) {
 	stage.Run(t, defended("unconditional 4h\nrequire_user_agent"), stage.Feed(stage.Sample), func(s *stage.Stage) {

@@ -20,7 +20,7 @@ import (
 // that is empty is none.
 func TestEveryProtocol(t *testing.T) {
 	at := loopback.FreeAddress(t)
-	site := "https://" + at + " {\nbind 127.0.0.1\n" + stage.TLS(t) + "feed_shield {\norigin {\nbackend\n}\nmin_interval 1h\nping /ping\nstatus /status\ndefend\n}\n}\n"
+	site := "https://" + at + " {\nbind 127.0.0.1\n" + stage.TLS(t) + "feed_shield {\norigin {\nbackend\n}\nmin_interval 1h\nping /ping\nstatus /status\ndefend {\nfleet Crawler\n}\n}\n}\n"
 	origin := func(w http.ResponseWriter, r *http.Request) error {
 		sent, err := io.ReadAll(r.Body)
 		if err != nil {
@@ -57,6 +57,11 @@ func TestEveryProtocol(t *testing.T) {
 			for i, want := range []int{200, 200, 429, 429} {
 				if status, cached, text := send("GET", feed, "Careless/1.0", nil); status != want || want == 200 && (cached == "" || !strings.Contains(text, `GET ""`)) {
 					t.Errorf("%s: request %d: %d %q %s, want %d", protocol, i, status, cached, text, want)
+				}
+			}
+			for i, want := range []int{200, 429} {
+				if status, _, _ := send("GET", feed, "Crawler/1.0", nil); status != want {
+					t.Errorf("%s: request %d of a fleet: %d, want %d", protocol, i, status, want)
 				}
 			}
 			s.Expect(1, protocol+": one poll")

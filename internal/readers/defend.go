@@ -21,6 +21,10 @@ type Limits struct {
 	// its requests are unconditional or have validators that the feed never had. 0 sets
 	// no bound.
 	Unconditional time.Duration
+	// Fleet names the machines, at a page, that together get the whole feed at most four
+	// times in the time of Unconditional, and those of one network once. Unconditional
+	// does not apply to them. Empty: the reader is of no fleet.
+	Fleet string
 	// SkipHours refuses unconditional requests in the feed's skip hours.
 	SkipHours bool
 	// RequireCompression refuses readers that do not accept compression.

@@ -34,8 +34,9 @@ type Limiter struct {
 	seed   seed
 	shards [shards]shard // by feed and address
 
-	mu      sync.Mutex // guards proxies
-	proxies lru[proxy] // by address
+	mu      sync.Mutex   // guards all below
+	proxies lru[proxy]   // by address
+	fleets  lru[[]place] // by fleet
 }
 
 // shard is what a limiter remembers of some readers.
@@ -55,7 +56,7 @@ type proxy struct {
 func NewLimiter() *Limiter { return newLimiter(maxClients) }
 
 func newLimiter(limit int) *Limiter {
-	l := &Limiter{seed: newSeed(), proxies: newLRU[proxy](maxProxies, nil)}
+	l := &Limiter{seed: newSeed(), proxies: newLRU[proxy](maxProxies, nil), fleets: newLRU[[]place](maxFleets, nil)}
 	for i := range l.shards {
 		l.shards[i].readers, l.shards[i].persons = newLRU[state](limit/shards, nil), newLRU[recent](limit/shards/4, nil)
 	}
@@ -67,8 +68,9 @@ func newLimiter(limit int) *Limiter {
 //
 // A request that is answered by a 304, which costs no more than a refusal, is never
 // refused and does not wait for a lock. Persons are not refused until those at one
-// address have got twelve whole feeds in an interval. The first request of a reader never
-// has to wait, and asking again does not extend a wait.
+// address have got twelve whole feeds in an interval. The first request of a reader that is
+// of no fleet never has to wait, and asking again does not extend its wait. Another machine
+// of a fleet may take the place that a machine waits for.
 func (l *Limiter) Check(d Limits, r Request) Verdict {
 	if d == (Limits{}) || r.Validators == version.Current {
 		return Verdict{}
@@ -84,7 +86,12 @@ func (l *Limiter) Check(d Limits, r Request) Verdict {
 		}
 	}
 	s, _ := part.readers.find(reader)
-	v := d.check(s, &r)
+	var v Verdict
+	if d.Fleet != "" && r.whole() {
+		v = l.checkFleet(d, s, &r)
+	} else {
+		v = d.check(s, &r)
+	}
 	switch {
 	case v.Status == http.StatusTooManyRequests:
 		s.wait = v.Until

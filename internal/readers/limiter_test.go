@@ -180,7 +180,7 @@ func TestNotModifiedIsFree(t *testing.T) {
 
 // A clock that is set back does not make a wait longer than the interval.
 func TestClockSetBack(t *testing.T) {
-	for _, d := range []Limits{{Unconditional: time.Hour}, {MaxRate: Rate{2, time.Hour}}} {
+	for _, d := range []Limits{{Unconditional: time.Hour}, {MaxRate: Rate{2, time.Hour}}, {Unconditional: time.Hour, Fleet: "Reader"}} {
 		l := NewLimiter()
 		for range 2 {
 			serve(t, l, d, poll(start().Add(1000*time.Hour), "Reader/1", "192.0.2.1"))
