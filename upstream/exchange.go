@@ -84,11 +84,10 @@ func (x *exchange) do(r *http.Request, t feedurl.URL) (*http.Response, error) {
 
 // connect opens the connection, through the proxy of the request if it has one.
 func (x *exchange) connect(ctx context.Context, t feedurl.URL) (*http.ClientConn, error) {
-	conn, err := x.client.transport.NewClientConn(ctx, t.Scheme(), t.Address())
-	if x.guard.proxy != nil && phase(x.phase.Load()) != phaseHandshake {
-		err = proxyFailure(ctx, err)
+	if x.guard.proxy != nil {
+		return x.connectByProxy(ctx, t)
 	}
-	return conn, err
+	return x.client.transport.NewClientConn(ctx, t.Scheme(), t.Address())
 }
 
 func (x *exchange) start() error {

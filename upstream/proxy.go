@@ -15,6 +15,7 @@ import (
 	"net/url"
 	"strings"
 
+	"github.com/feedpollard/pollard/internal/feedurl"
 	"github.com/feedpollard/pollard/policy"
 )
 
@@ -128,6 +129,36 @@ func (c *Client) dialProxy(ctx context.Context, proxy *url.URL, network, address
 	return secured, nil
 }
 
+// connectByProxy opens a connection through a proxy. A proxy that connects to the origin gets the address
+// that was checked, as it might look up another one for the name; the next address only if it cannot reach
+// the one before. It gets the name if nothing is known here but that, if its scheme asks for names, if it
+// sends the request itself, or if it forbids the address of a host that the operator has named.
+func (x *exchange) connectByProxy(ctx context.Context, t feedurl.URL) (conn *http.ClientConn, err error) {
+	c, g := x.client, x.guard
+	byName := g.proxy.Scheme == "socks5h" || g.proxy.Scheme != "socks5" && t.Scheme() == "http" || len(g.addresses) == 0
+	if !byName {
+		transport := c.transport.Clone()
+		transport.TLSClientConfig.ServerName = t.Name()
+		for i, a := range g.addresses {
+			if i > 0 && !c.addresses.allow(a, c.now()) {
+				continue
+			}
+			conn, err = transport.NewClientConn(ctx, t.Scheme(), net.JoinHostPort(a.Unmap().String(), t.Port()))
+			err = x.proxyFailure(ctx, err)
+			if failed, ok := errors.AsType[*proxyError](err); !ok || failed.away || ctx.Err() != nil {
+				return conn, err
+			}
+		}
+		status, _ := errors.AsType[proxyStatus](err)
+		byName = status == http.StatusForbidden && g.named // it may allow sites by their names
+	}
+	if byName {
+		conn, err = c.transport.NewClientConn(ctx, t.Scheme(), t.Address())
+		err = x.proxyFailure(ctx, err)
+	}
+	return conn, err
+}
+
 // proxyConnected is called with the response to CONNECT.
 func proxyConnected(ctx context.Context, _ *url.URL, _ *http.Request, resp *http.Response) error {
 	if g, ok := ctx.Value(guardKey{}).(*guard); ok && resp.StatusCode == http.StatusOK {
@@ -137,9 +168,11 @@ func proxyConnected(ctx context.Context, _ *url.URL, _ *http.Request, resp *http
 	return proxyStatus(resp.StatusCode)
 }
 
-// proxyFailure returns the error of connecting through a proxy as a [proxyError].
-func proxyFailure(ctx context.Context, err error) error {
-	if cause := context.Cause(ctx); err == nil || cause != nil && cause != errTimeout {
+// proxyFailure returns the error of connecting through a proxy as a [proxyError], unless the TLS
+// handshake with the origin failed or the poll was cancelled.
+func (x *exchange) proxyFailure(ctx context.Context, err error) error {
+	cause := context.Cause(ctx)
+	if err == nil || phase(x.phase.Load()) == phaseHandshake || cause != nil && cause != errTimeout {
 		return err
 	}
 	operation, ok := errors.AsType[*net.OpError](err)
@@ -155,7 +188,7 @@ func proxyResponse(resp *http.Response) error {
 	switch {
 	case resp.StatusCode == http.StatusProxyAuthRequired:
 		return &proxyError{true, proxyStatus(resp.StatusCode)}
-	case resp.StatusCode >= http.StatusInternalServerError && failed:
+	case resp.StatusCode >= http.StatusBadRequest && failed:
 		return &proxyError{false, proxyStatus(resp.StatusCode)}
 	}
 	return nil

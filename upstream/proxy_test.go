@@ -23,14 +23,14 @@ import (
 )
 
 // proxied returns a client whose rules have these proxies, by pattern. Names that end in
-// .test have a public address, .lan a private one, and others none.
+// .test, and example.com, have a public address, .lan a private one, and others none.
 func proxied(t *testing.T, proxies map[string]string, options ...Option) *Client {
 	t.Helper()
 	c := New(options...)
 	t.Cleanup(c.Close)
 	c.lookup = func(_ context.Context, name string) ([]netip.Addr, error) {
 		switch {
-		case strings.HasSuffix(name, ".test"):
+		case strings.HasSuffix(name, ".test"), name == "example.com":
 			return []netip.Addr{netip.MustParseAddr("93.184.216.34")}, nil
 		case name == "localhost":
 			return []netip.Addr{netip.MustParseAddr("127.0.0.1")}, nil
@@ -89,7 +89,7 @@ func TestProxySchemes(t *testing.T) {
 	for _, scheme := range []string{"http", "https", "socks5", "socks5h"} {
 		for _, target := range []struct{ url, to, want string }{
 			{"http://example.com.test/feed?q", plainOrigin.Listener.Addr().String(), "GET http://example.com.test/feed?q"},
-			{"https://example.com/feed?q", secure.Listener.Addr().String(), "CONNECT example.com:443"},
+			{"https://example.com/feed?q", secure.Listener.Addr().String(), "CONNECT 93.184.216.34:443"},
 		} {
 			proxy := &origintest.Proxy{To: target.to, User: url.UserPassword("u", "p")}
 			if scheme == "https" {
@@ -103,8 +103,10 @@ func TestProxySchemes(t *testing.T) {
 			}
 			want := target.want
 			if strings.HasPrefix(scheme, "socks") {
-				u, _ := url.Parse(target.url)
-				want = "SOCKS " + net.JoinHostPort(u.Hostname(), map[string]string{"http": "80", "https": "443"}[u.Scheme])
+				u := feedurl.MustParse(target.url)
+				if want = "SOCKS 93.184.216.34:" + u.Port(); scheme == "socks5h" {
+					want = "SOCKS " + u.Address()
+				}
 			}
 			asked := proxy.Asked()
 			if len(asked) != 1 || asked[0].Line != want {
@@ -119,6 +121,52 @@ func TestProxySchemes(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+// A proxy that connects to the origin gets an address that was checked, so that it does not matter which
+// one it would find itself: the next one if it cannot reach the first, and the name only if that is
+// forbidden for a host that the operator has named.
+func TestProxyGetsCheckedAddress(t *testing.T) {
+	origin := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { _, _ = w.Write([]byte(feedBody)) }))
+	defer origin.Close()
+	trusted := x509.NewCertPool()
+	trusted.AddCert(origin.Certificate())
+	const first, second = "93.184.216.34", "2606:2800:220:1::1"
+	for _, tt := range []struct {
+		name, scheme, pattern string
+		refuse                map[string]int
+		want                  []string
+		failure               policy.Failure
+	}{
+		{"checked", "http", "*", nil, []string{"CONNECT " + first}, ""},
+		{"checked", "socks5", "*", nil, []string{"SOCKS " + first}, ""},
+		{"named", "http", "example.com", nil, []string{"CONNECT " + first}, ""},
+		{"not reached", "http", "*", map[string]int{first: 502}, []string{"CONNECT " + first, "CONNECT [" + second + "]"}, ""},
+		{"not reached", "socks5", "*", map[string]int{first: 502}, []string{"SOCKS " + first, "SOCKS [" + second + "]"}, ""},
+		{"failed", "http", "*", map[string]int{first: 407}, []string{"CONNECT " + first}, policy.FailureProxy},
+		{"forbidden", "http", "*", map[string]int{first: 403, second: 403}, []string{"CONNECT " + first, "CONNECT [" + second + "]"}, policy.FailureConnect},
+		{"forbidden and named", "http", "example.com", map[string]int{first: 403, second: 403}, []string{"CONNECT " + first, "CONNECT [" + second + "]", "CONNECT example.com"}, ""},
+	} {
+		t.Run(tt.name+" "+tt.scheme, func(t *testing.T) {
+			proxy := &origintest.Proxy{To: origin.Listener.Addr().String(), Refuse: tt.refuse}
+			c := proxied(t, map[string]string{tt.pattern: tt.scheme + "://" + proxy.Start(t)}, WithTLS(&tls.Config{RootCAs: trusted}))
+			lookups := 0
+			c.lookup = func(context.Context, string) ([]netip.Addr, error) {
+				if lookups++; lookups > 1 {
+					return []netip.Addr{netip.MustParseAddr("10.9.9.9")}, nil
+				}
+				return []netip.Addr{netip.MustParseAddr(first), netip.MustParseAddr(second)}, nil
+			}
+			a := c.Poll(t.Context(), ask("https://example.com/"))
+			var got []string
+			for _, asked := range proxy.Asked() {
+				got = append(got, strings.TrimSuffix(asked.Line, ":443"))
+			}
+			if a.Failure != tt.failure || !slices.Equal(got, tt.want) || lookups != 1 {
+				t.Errorf("failure %q: %v; the proxy got %q, want %q; %d lookups", a.Failure, a.Err, got, tt.want, lookups)
+			}
+		})
 	}
 }
 
@@ -152,6 +200,7 @@ func TestProxyFailures(t *testing.T) {
 		{"wrong password", "http", start(needsUser), "http://a.test/", "the proxy failed: status 407 Proxy Authentication Required", policy.FailureProxy},
 		{"wrong password", "http", start(needsUser), "https://a.test/", "the proxy failed: status 407 Proxy Authentication Required", policy.FailureProxy},
 		{"wrong password", "socks5", start(needsUser), "http://a.test/", "the proxy could not connect", policy.FailureConnect},
+		{"refused", "http", start(&origintest.Proxy{To: origin, Refuse: map[string]int{"a.test": 429}}), "http://a.test/", "the proxy could not connect: status 429 Too Many Requests", policy.FailureConnect},
 		{"origin away", "http", start(new(origintest.Proxy)), "http://a.test/", "the proxy could not connect: status 502 Bad Gateway", policy.FailureConnect},
 		{"origin away", "http", start(new(origintest.Proxy)), "https://a.test/", "the proxy could not connect: status 502 Bad Gateway", policy.FailureConnect},
 		{"origin away", "socks5h", start(new(origintest.Proxy)), "https://a.test/", "the proxy could not connect", policy.FailureConnect},
@@ -227,7 +276,7 @@ func TestProxyOfEachHop(t *testing.T) {
 	if got := all.Asked(); len(got) != 1 || got[0].Line != "GET http://a.test/" {
 		t.Errorf("the proxy of all hosts got %v", got)
 	}
-	if got := some.Asked(); len(got) != 1 || got[0].Line != "SOCKS b.other.test:80" {
+	if got := some.Asked(); len(got) != 1 || got[0].Line != "SOCKS 93.184.216.34:80" {
 		t.Errorf("the other proxy got %v", got)
 	}
 	if a, b := c.Host(feedurl.MustParse("http://a.test/")).Name, c.Host(feedurl.MustParse("http://b.test/")).Name; a != "a.test" || b != "b.test" {

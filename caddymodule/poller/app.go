@@ -83,6 +83,8 @@ type App struct {
 	// The proxy for polls: an `http`, `https`, `socks5` or `socks5h` URL, in which
 	// placeholders are replaced. It may be at a private address, but feeds may not: names
 	// are looked up here too, and a host with an unknown name needs a `proxy` of its own.
+	// A `socks5h` proxy, and an `http` or `https` one for feeds without TLS, get the name and
+	// must refuse private addresses themselves; otherwise the proxy gets the checked address.
 	// `HTTP_PROXY` and the like in the environment are ignored. Default: none.
 	Proxy string `json:"proxy,omitempty"`
 

@@ -24,6 +24,8 @@ type Proxy struct {
 	To   string        // host:port that it connects to; empty: it cannot reach anything
 	User *url.Userinfo // that clients must send; nil: none
 	TLS  *tls.Config   // of its connections with clients; nil: they are not encrypted
+	// Refuse are the statuses for hosts that it does not connect to. A SOCKS proxy has no statuses.
+	Refuse map[string]int
 
 	mu    sync.Mutex // guards asked
 	asked []ProxyRequest
@@ -97,6 +99,10 @@ func (p *Proxy) serve(conn net.Conn) {
 			return
 		}
 	}
+	if status := p.Refuse[r.URL.Hostname()]; status != 0 {
+		fmt.Fprintf(conn, "HTTP/1.1 %d No\r\nX-Squid-Error: ERR 0\r\nRetry-After: 9000\r\nContent-Length: 0\r\n\r\n", status)
+		return
+	}
 	to, err := net.Dial("tcp", p.To)
 	if err != nil {
 		io.WriteString(conn, "HTTP/1.1 502 No\r\nProxy-Status: test; error=destination_unavailable\r\nRetry-After: 9000\r\nContent-Length: 0\r\n\r\n")
@@ -146,7 +152,11 @@ func (p *Proxy) serveSOCKS(conn net.Conn, in *bufio.Reader) {
 	}
 	port := binary.BigEndian.Uint16(read(2))
 	p.record(nil, "SOCKS %s", net.JoinHostPort(host, fmt.Sprint(port)))
-	to, err := net.Dial("tcp", p.To)
+	address := p.To
+	if p.Refuse[host] != 0 {
+		address = ""
+	}
+	to, err := net.Dial("tcp", address)
 	if err != nil {
 		_, _ = conn.Write([]byte{5, 4, 0, 1, 0, 0, 0, 0, 0, 0}) // host unreachable
 		return
