@@ -219,9 +219,9 @@ func grantHop(tx Tx, hop Hop) (Passage, error) {
 		f.place = End // it is due again by its next poll alone
 		tx.Changed(Change{ID: hop.ID})
 	}
+	from.followed = now
 	f.save(tx, f.due(), nil, nil)
-	if from.known {
-		from.followed = now
+	if from.known && from != f {
 		from.save(tx, from.place.column(), nil, nil)
 	}
 	readyWhen(tx, h)

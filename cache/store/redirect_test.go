@@ -189,3 +189,24 @@ func TestStrangersLiftNoFeed(t *testing.T) {
 		t.Errorf("after three days of the token: rank %d", rank())
 	}
 }
+
+// A feed that redirects to its own URL, by way of another, is due again.
+func TestRedirectToItself(t *testing.T) {
+	w := newWorld(t)
+	host := store.Host{Name: "a.test"}
+	const url = "https://a.test/"
+	l := w.claim(url, store.Operator, host)
+	w.commit(l, time.Hour, 100)
+	w.now = w.now.Add(2 * time.Hour)
+	p, err := w.s.Hop(t.Context(), store.Hop{ID: l.ID, From: l.ID, Floor: time.Hour, Host: host})
+	w.must(err)
+	if p.Denied != "" {
+		t.Fatalf("hop: %+v", p)
+	}
+	w.now = w.now.Add(2 * time.Hour)
+	leases, _, err := w.s.ClaimDue(t.Context(), store.DueQuery{Limit: 10})
+	w.must(err)
+	if len(leases) != 1 || leases[0].ID != l.ID {
+		t.Errorf("due: %+v", leases)
+	}
+}
