@@ -47,7 +47,10 @@ they get.
 Without --config, the feed is behind a feed_shield without options. With it, the feed is
 behind the first feed_shield of the Caddyfile whose path matcher matches --path, with its
 policy lines and its defend block. If there is none, it is behind the feed_gateway that
-has the feed, by the URL that the feed gives as its own.`,
+has the feed, by the URL that the feed gives as its own.
+
+For programs that look like a crawler with several addresses, the report says what a line
+fleet in defend would refuse as well.`,
 		Example: `  pollard feeds replay --log access.log --feed feed.xml --path /feed.xml
   zcat access.log.*.gz | pollard feeds replay --log - --feed feed.xml --config Caddyfile
   pollard feeds replay --log access.log --feed feed.xml --header 'Cache-Control: max-age=7200' --json`,

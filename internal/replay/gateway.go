@@ -38,6 +38,7 @@ type gateway struct {
 	ended      chan struct{} // receives a value for each poll that has ended
 	polls      int64         // that have ended
 	limiter    *readers.Limiter
+	fleets     *readers.Limiter // takes every program for a fleet
 	statistics *readers.Statistics
 
 	newest  reader // has the validators of the version that was served last
@@ -64,7 +65,7 @@ func newGateway(o Options, found opening) (*gateway, error) {
 	if o.Limits == nil {
 		s.options.Limits = func(*http.Request) readers.Limits { return readers.Limits{} }
 	}
-	s.limiter, s.statistics = readers.NewLimiter(), readers.NewStatistics(0)
+	s.limiter, s.fleets, s.statistics = readers.NewLimiter(), readers.NewLimiter(), readers.NewStatistics(0)
 	s.request = &http.Request{
 		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Host: "replay.invalid",
 		URL: &url.URL{Path: found.path}, RequestURI: found.path, Header: make(http.Header),
@@ -206,12 +207,33 @@ func (s *gateway) replay(ctx context.Context, l *Line) error {
 		r.Status = s.answer.status
 		s.limiter.Answered(limits, r)
 	}
+	s.checkFleet(limits, v, r)
 	if s.answer.status == http.StatusOK {
 		v.etag, v.modified = s.answer.header["Etag"], s.answer.header["Last-Modified"]
 		s.newest.etag, s.newest.modified = v.etag, v.modified
 	}
 	s.record(l, v, &r)
 	return nil
+}
+
+// checkFleet counts what would be refused if the reader's program were a fleet.
+func (s *gateway) checkFleet(limits readers.Limits, v *reader, r readers.Request) {
+	if v.got == nil {
+		return
+	}
+	verdict := s.fleets.Check(readers.Limits{Fleet: v.got.family, Unconditional: limits.Unconditional}, r)
+	if verdict.Status == http.StatusTooManyRequests && s.answer.status == http.StatusOK {
+		v.got.asFleet.Refused++
+		v.got.asFleet.Bytes += s.sent()
+	}
+}
+
+// sent returns the bytes of the answer that count as in the log.
+func (s *gateway) sent() int64 {
+	if s.found.headers {
+		return s.answer.body + s.answer.size()
+	}
+	return s.answer.body
 }
 
 // namesFeed reports whether a Referer is that of the feed itself.
@@ -252,10 +274,7 @@ func (s *gateway) countServed(status int, bytes int64) {
 // record counts the result of a line. The statistics record the answer of the log, because
 // scores describe the log.
 func (s *gateway) record(l *Line, v *reader, r *readers.Request) {
-	sent := s.answer.body
-	if s.found.headers {
-		sent += s.answer.size()
-	}
+	sent := s.sent()
 	s.countServed(s.answer.status, sent)
 	s.report.HandshakeBytes += s.handshake(l)
 	if v.got != nil {

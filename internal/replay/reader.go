@@ -29,7 +29,11 @@ type reader struct {
 }
 
 // answers counts the bytes and refusals that a family of readers got in the replay.
-type answers struct{ bytes, refused int64 }
+type answers struct {
+	family         string
+	bytes, refused int64
+	asFleet        Fleet
+}
 
 const (
 	// maxReaders bounds the readers that are remembered. A reader that was forgotten is
@@ -68,7 +72,7 @@ func (m *memory) reader(l *Line) *reader {
 	agent := readers.ParseAgent(v.agent)
 	v.browser = agent.Kind == readers.KindBrowser
 	if v.got = m.families[agent.Family]; v.got == nil && len(m.families) < maxFamilies {
-		v.got = new(answers)
+		v.got = &answers{family: agent.Family}
 		m.families[agent.Family] = v.got
 	}
 	m.readers.Add(key, v)

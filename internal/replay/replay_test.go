@@ -322,3 +322,26 @@ func TestWrongYear(t *testing.T) {
 		t.Errorf("%d malformed, %d out of order, %d requests to %v", r.Malformed, r.OutOfOrder, r.Requests, r.To)
 	}
 }
+
+// The report says what a fleet would save: four whole feeds in four hours are left, one per network.
+func TestAsFleet(t *testing.T) {
+	var log strings.Builder
+	for minute := range 8 * 60 {
+		for agent, addresses := range map[string]int{"Crawler/1.0": 200, "Twins/1.0": 2, "Mozilla/5.0 (X11; Linux x86_64) App/1.0": 50} {
+			log.WriteString(visit{
+				at: monday.Add(time.Duration(minute) * time.Minute), ip: fmt.Sprintf("10.%d.0.1", minute%addresses),
+				status: 200, bytes: 3000, agent: agent,
+			}.String())
+		}
+	}
+	r := run(t, log.String(), options(t))
+	for _, reader := range r.Readers {
+		if crawler := reader.Family == "Crawler"; crawler != (reader.AsFleet != nil) || crawler && (reader.AsFleet.Refused != 480-8 || reader.Addresses < 150 || reader.AsFleet.Bytes*480 != reader.ServedBytes*472) {
+			t.Errorf("%+v as a fleet: %+v", reader, reader.AsFleet)
+		}
+	}
+	var text strings.Builder
+	if err := r.WriteText(&text); err != nil || !strings.Contains(text.String(), "as a fleet: 472 more refused") || !strings.Contains(text.String(), "Never name an app") {
+		t.Errorf("%v in\n%s", err, text.String())
+	}
+}

@@ -62,7 +62,7 @@ type Feed struct {
 	Hints       policy.Hints  `json:"hints"`
 }
 
-// Reader is a program that requested the feed, from all addresses. The last two fields
+// Reader is a program that requested the feed, from all addresses. The last three fields
 // are the results of the replay; the others describe the log.
 type Reader struct {
 	UserAgent        string   `json:"user_agent"` // of the latest request
@@ -72,11 +72,20 @@ type Reader struct {
 	ShareConditional float64  `json:"share_conditional"`
 	ShareCompressed  float64  `json:"share_compressed"`
 	MedianGap        int64    `json:"median_gap_seconds"`
-	Networks         int64    `json:"networks"` // estimate
-	Score            string   `json:"score"`    // A to F; "-": too few requests
+	Addresses        int64    `json:"addresses"` // estimate
+	Networks         int64    `json:"networks"`  // estimate
+	Score            string   `json:"score"`     // A to F; "-": too few requests
 	Reasons          []string `json:"reasons"`
 	ServedBytes      int64    `json:"served_bytes"`
-	Refused          int64    `json:"refused"` // 4xx
+	Refused          int64    `json:"refused"`            // 4xx
+	AsFleet          *Fleet   `json:"as_fleet,omitempty"` // if it seems to be a crawler with several addresses
+}
+
+// Fleet is what a line fleet with the name of a program would change: the requests that
+// would be refused too, and the bytes of their answers.
+type Fleet struct {
+	Refused int64 `json:"refused"`
+	Bytes   int64 `json:"bytes"`
 }
 
 // finish completes the report with what the origin has counted, and with the readers.
@@ -97,6 +106,9 @@ func (s *gateway) finish() *Report {
 	return r
 }
 
+// fewAddresses is the most addresses of a program that gains nothing from a fleet.
+const fewAddresses = 4
+
 // readersOfLog returns the readers of the log with the results of the replay.
 func (s *gateway) readersOfLog(every time.Duration) []Reader {
 	changes := func(string) time.Duration { return every }
@@ -105,10 +117,13 @@ func (s *gateway) readersOfLog(every time.Duration) []Reader {
 		reader := Reader{
 			UserAgent: row.UserAgent, Family: row.Family, Requests: row.Requests, Bytes: row.Bytes,
 			ShareConditional: round(row.ShareConditional), ShareCompressed: round(row.ShareCompressed),
-			MedianGap: int64(time.Duration(row.MedianGap).Seconds()), Networks: row.Networks, Score: row.Score, Reasons: row.Reasons,
+			MedianGap: int64(time.Duration(row.MedianGap).Seconds()), Addresses: row.Addresses, Networks: row.Networks, Score: row.Score, Reasons: row.Reasons,
 		}
 		if g := s.readers.families[row.Family]; g != nil {
 			reader.ServedBytes, reader.Refused = g.bytes, g.refused
+			if row.Kind == string(readers.KindService) && row.Addresses > fewAddresses && g.asFleet.Refused > 0 {
+				reader.AsFleet = &g.asFleet
+			}
 		}
 		list = append(list, reader)
 	}

@@ -103,21 +103,26 @@ func (r *Report) writeNotes(b *strings.Builder) {
 // writeReaders lists the readers with the most requests. Scores and reasons describe the
 // log.
 func (r *Report) writeReaders(b *strings.Builder) {
-	const format = "%-34.34s %10s %10s %10s %6s %9s %9s %5s\n"
-	fmt.Fprintf(b, format, "Reader", "requests", "bytes", "then", "cond.", "median", "refused", "score")
+	const format = "%-26.26s %10s %7s %10s %10s %6s %9s %9s %5s\n"
+	fmt.Fprintf(b, format, "Reader", "requests", "addr.", "bytes", "then", "cond.", "median", "refused", "score")
+	fleets := false
 	for _, reader := range r.Readers[:min(len(r.Readers), tableRows)] {
 		gap := "-"
 		if reader.MedianGap > 0 {
 			gap = status.Short(time.Duration(reader.MedianGap) * time.Second)
 		}
-		name := feedurl.Short(reader.Family, 33)
-		name += strings.Repeat(" ", 34-utf8.RuneCountInString(name))
-		fmt.Fprintf(b, format, name, count(reader.Requests), status.Size(reader.Bytes), status.Size(reader.ServedBytes),
+		name := feedurl.Short(reader.Family, 25)
+		name += strings.Repeat(" ", 26-utf8.RuneCountInString(name))
+		fmt.Fprintf(b, format, name, count(reader.Requests), count(reader.Addresses), status.Size(reader.Bytes), status.Size(reader.ServedBytes),
 			fmt.Sprintf("%.0f %%", 100*reader.ShareConditional), gap, count(reader.Refused), reader.Score)
 		for _, reason := range reader.Reasons {
 			if reader.Score != "-" {
 				fmt.Fprintln(b, "    "+reason)
 			}
+		}
+		if fleet := reader.AsFleet; fleet != nil {
+			fleets = true
+			fmt.Fprintf(b, "    as a fleet: %s more refused, %s less\n", count(fleet.Refused), status.Size(fleet.Bytes))
 		}
 	}
 	if rest := len(r.Readers) - tableRows; rest > 0 {
@@ -126,6 +131,9 @@ func (r *Report) writeReaders(b *strings.Builder) {
 			requests += reader.Requests
 		}
 		fmt.Fprintf(b, "and %s more, with %s requests\n", count(int64(rest)), count(requests))
+	}
+	if fleets {
+		fmt.Fprint(b, "\nA line fleet in defend counts all addresses of a crawler as one. Never name an app that people run.\n")
 	}
 }
 
