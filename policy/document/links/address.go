@@ -40,7 +40,7 @@ func (a *address) found(by source, reference string, around, own *base) {
 			return
 		}
 		text := around.before(p)
-		if p.of == ofScheme && own != nil {
+		if p == onlyScheme && own != nil {
 			text = own.scheme
 		}
 		reference = text + reference[drop:]

@@ -169,17 +169,8 @@ func entityName(raw []byte) string {
 // character returns the character that a reference in XML stands for, by number or as
 // one of XML's own entities. Other entities, HTML's among them, stay as they are written.
 func character(name string) (rune, bool) {
-	switch name {
-	case "amp":
-		return '&', true
-	case "lt":
-		return '<', true
-	case "gt":
-		return '>', true
-	case "quot":
-		return '"', true
-	case "apos":
-		return '\'', true
+	if r, own := xmlEntities[name]; own {
+		return r, true
 	}
 	digits, number := strings.CutPrefix(name, "#")
 	radix := 10
@@ -190,29 +181,17 @@ func character(name string) (rune, bool) {
 	return rune(n), number && err == nil && n != 0
 }
 
+var xmlEntities = map[string]rune{"amp": '&', "lt": '<', "gt": '>', "quot": '"', "apos": '\''}
+
 // unescapeJSON appends what an escape in a JSON string stands for (RFC 8259 section 7),
 // and returns its length.
 func unescapeJSON(dst, raw []byte) (result []byte, length int) {
 	if len(raw) < 2 {
 		return append(dst, raw[0]), 1
 	}
-	switch raw[1] {
-	case 'n':
-		return append(dst, '\n'), 2
-	case 't':
-		return append(dst, '\t'), 2
-	case 'r':
-		return append(dst, '\r'), 2
-	case 'b':
-		return append(dst, '\b'), 2
-	case 'f':
-		return append(dst, '\f'), 2
-	case 'u':
-		if len(raw) >= 6 {
-			if n, err := strconv.ParseUint(string(raw[2:6]), 16, 16); err == nil {
-				return utf8.AppendRune(dst, rune(n)), 6 // halves of a surrogate pair become U+FFFD: URLs have none
-			}
-		}
+	text := string(raw[:min(len(raw), 6)])
+	if r, _, rest, err := strconv.UnquoteChar(text, '"'); err == nil {
+		return utf8.AppendRune(dst, r), len(text) - len(rest)
 	}
-	return append(dst, raw[1]), 2
+	return append(dst, raw[1]), 2 // a slash, or half of a surrogate pair: URLs have none
 }

@@ -31,12 +31,12 @@ func findURLs(text []byte, visit func(url span)) {
 		if string(name) == "noscript" {
 			z.NextIsNotRawText() // readers do not run scripts
 		}
-		if !more || string(name) == "base" {
+		if !more {
 			continue
 		}
 		element := string(name)
 		for _, a := range attributes(text, tag) {
-			for _, url := range attributeURLs(text, element, a) {
+			for _, url := range urlsOf(text, element, strings.ToLower(string(text[a.name.start:a.name.end])), a.value) {
 				visit(url)
 			}
 		}
@@ -98,33 +98,17 @@ func skipSpace(text []byte, at int) int {
 	return at
 }
 
-// maxName is longer than the name of any attribute with a URL.
-const maxName = 16
-
-// attributeURLs finds the URLs in an attribute of HTML.
-func attributeURLs(text []byte, element string, a attribute) []span {
-	if a.value.end == 0 || a.name.end-a.name.start > maxName {
-		return nil
-	}
-	name := strings.ToLower(string(text[a.name.start:a.name.end]))
-	switch {
-	case name == "srcset" || name == "imagesrcset":
-		return candidates(text, a.value)
-	case isURLAttribute(name, element):
-		return []span{trimmed(text, a.value)}
+// urlsOf finds the URLs in the value of an attribute of HTML.
+func urlsOf(text []byte, element, name string, value span) []span {
+	switch name {
+	case "srcset", "imagesrcset":
+		return candidates(text, value)
+	case "href", "src", "poster", "cite", "action", "formaction", "background", "data":
+		if element != "base" && (name != "data" || element == "object") {
+			return []span{trimmed(text, value)}
+		}
 	}
 	return nil
-}
-
-// isURLAttribute reports whether the value of an attribute of HTML is a URL.
-func isURLAttribute(name, element string) bool {
-	switch name {
-	case "href", "src", "poster", "cite", "action", "formaction", "background":
-		return true
-	case "data":
-		return element == "object"
-	}
-	return false
 }
 
 // candidates finds the URLs in a srcset: "a.jpg 1x, b.jpg 2x" (HTML section 4.8.4.2.1).

@@ -174,7 +174,7 @@ func (e *editor) edited(absolute bool) (result []byte, report Report, ok bool) {
 			continue
 		default:
 			report.Rewritten++
-			report.Own = report.Own || base.relative || edit.prefix.of == ofScheme
+			report.Own = report.Own || base.relative || edit.prefix == onlyScheme
 			text = e.written(base, edit)
 		}
 		if grown += len(text); grown > e.largest() {
@@ -195,7 +195,7 @@ func (e *editor) edited(absolute bool) (result []byte, report Report, ok bool) {
 // written returns the text of an edit.
 func (e *editor) written(b *base, edit edit) string {
 	text := b.before(edit.prefix)
-	if edit.prefix.of == ofScheme && e.own != nil {
+	if edit.prefix == onlyScheme && e.own != nil {
 		text = e.own.scheme
 	}
 	if edit.inHTML {

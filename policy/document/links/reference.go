@@ -85,15 +85,6 @@ func newBase(u *url.URL) *base {
 	return b
 }
 
-// directory is the base up to its last slash, or to a directory above that.
-func (b *base) directory(above int) string {
-	end := strings.LastIndexByte(b.path, '/')
-	for ; above > 0 && end > len(b.origin); above-- {
-		end = strings.LastIndexByte(b.path[:end], '/')
-	}
-	return b.path[:end+1]
-}
-
 // below returns the base within an xml:base in this one, or nil if it cannot be used.
 func (b *base) below(reference string) *base {
 	reference = strings.Trim(reference, markup.Space)
@@ -111,36 +102,35 @@ func (b *base) below(reference string) *base {
 	return newBase(u)
 }
 
-// prefix is what of a base makes a reference absolute.
-type prefix struct {
-	of    pieceOfBase
-	above int // directories above that of the base
-}
-
-type pieceOfBase byte
+// prefix is what of a base makes a reference absolute: one of these, or from 0 on its directory or
+// as many directories above.
+type prefix int
 
 const (
-	ofScheme pieceOfBase = iota
-	ofOrigin
-	ofPath
-	ofDirectory
+	wholePath prefix = -1 - iota
+	onlyOrigin
+	onlyScheme
 )
 
 // before returns a prefix of the base.
 func (b *base) before(p prefix) string {
-	switch p.of {
-	case ofScheme:
+	switch p {
+	case onlyScheme:
 		return b.scheme
-	case ofOrigin:
+	case onlyOrigin:
 		return b.origin
-	case ofPath:
+	case wholePath:
 		return b.path
 	}
-	return b.directory(p.above)
+	end := strings.LastIndexByte(b.path, '/')
+	for ; p > 0 && end > len(b.origin); p-- {
+		end = strings.LastIndexByte(b.path[:end], '/')
+	}
+	return b.path[:end+1]
 }
 
 // takes reports whether references that need a prefix may be resolved against the base.
-func (b *base) takes(p prefix) bool { return p.of != ofPath || !b.noQuery }
+func (b *base) takes(p prefix) bool { return p != wholePath || !b.noQuery }
 
 // resolve returns how a reference becomes absolute: without its first drop bytes, and with
 // a prefix before the rest. The reference has no white space around it. Dot segments in
@@ -148,39 +138,38 @@ func (b *base) takes(p prefix) bool { return p.of != ofPath || !b.noQuery }
 // scheme, empty or only a fragment, or if it is uncertain what it refers to.
 func (b *base) resolve(reference string) (p prefix, drop int, ok bool) {
 	if reference == "" || hasScheme(reference) || b == nil {
-		return prefix{}, 0, false
+		return 0, 0, false
 	}
 	for i := range len(reference) {
 		if c := reference[i]; c < ' ' || c == 0x7f || c == '<' || c == '>' {
-			return prefix{}, 0, false // parsers that drop it see a different URL
+			return 0, 0, false // parsers that drop it see a different URL
 		}
 	}
 	switch {
 	case strings.HasPrefix(reference, "//"):
-		return prefix{of: ofScheme}, 0, true
+		return onlyScheme, 0, true
 	case reference[0] == '/':
-		return prefix{of: ofOrigin}, 0, true
+		return onlyOrigin, 0, true
 	case reference[0] == '?':
-		return prefix{of: ofPath}, 0, true
+		return wholePath, 0, true
 	case strings.ContainsRune(`#{[\`, rune(reference[0])), // a place in the same text, a template that was not filled in, a path of Windows
 		len(reference) > 7 && strings.EqualFold(reference[:5], "http%"), len(reference) > 7 && strings.EqualFold(reference[:6], "https%"): // escaped as a whole
-		return prefix{}, 0, false
+		return 0, 0, false
 	}
-	for p.of = ofDirectory; ; {
+	for {
 		switch rest := reference[drop:]; {
 		case strings.HasPrefix(rest, "./"):
 			drop += 2
 		case strings.HasPrefix(rest, "../"):
 			drop += 3
-			p.above++
+			p++
 		case rest == ".":
 			return p, drop + 1, true
 		case rest == "..":
-			p.above++
-			return p, drop + 2, true
+			return p + 1, drop + 2, true
 		case strings.HasPrefix(rest, "/"):
 			// "./" followed by a slash: an empty segment, which would vanish here.
-			return prefix{}, 0, false
+			return 0, 0, false
 		default:
 			return p, drop, true
 		}
@@ -191,7 +180,7 @@ func (b *base) resolve(reference string) (p prefix, drop int, ok bool) {
 // character references. It is not ok if they decide whether the value is relative.
 func (b *base) resolveHTML(value string) (p prefix, drop int, ok bool) {
 	if start := strings.IndexAny(value, "/?#&"); start >= 0 && value[start] == '&' {
-		return prefix{}, 0, false
+		return 0, 0, false
 	}
 	return b.resolve(value)
 }

@@ -18,6 +18,8 @@ func TestServed(t *testing.T) {
 <link href="https://example.org/"/><entry><link rel="self" href="http://x/1"/><link rel="hub" href="http://h/"/></entry>` + atomClose},
 		{"several relations", atomOpen + `<link rel="Hub self hub" href="f"/><link rel="hub alternate self" href="http://x/f"/>` + atomClose,
 			atomOpen + `<link rel=" alternate " href="http://x/f"/>` + atomClose},
+		{"relations given twice", atomOpen + `<link rel="self alternate" rel="hub" href="http://x/f"/>` + atomClose,
+			atomOpen + `<link rel=" alternate" rel="" href="http://x/f"/>` + atomClose},
 		{"a new address", rssOpen + `<itunes:new-feed-url> <![CDATA[https://example.net/f]]></itunes:new-feed-url><itunes:new-feed-url/><item><itunes:new-feed-url>x</itunes:new-feed-url></item>` + rssClose,
 			rssOpen + `<item><itunes:new-feed-url>x</itunes:new-feed-url></item>` + rssClose},
 		{"push services", `<rss xmlns:p="https://podcastindex.org/namespace/1.0"><channel><cloud domain="rpc.example.org" port="80"/><p:podping usesPodping="true"></p:podping><item><cloud>x</cloud></item></channel></rss>`,

@@ -6,7 +6,6 @@ package links
 import (
 	"bytes"
 	"encoding/xml"
-	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -144,13 +143,12 @@ func (x *xmlRewriter) open(t xml.StartElement, tag span) {
 	}
 	values := x.values(t, tag)
 	e.base = x.baseOf(e.outer, t, values)
-	words, remove := x.relations(&e, t, values)
 	switch {
-	case remove:
+	case x.leadsAway(&e, t, values):
 		e.task = removeTask
 		x.removed++
 	case x.removed == 0:
-		x.attributes(&e, t, values, words)
+		x.attributes(&e, t, values)
 		e.task = taskOf(&e, t.Attr)
 	}
 	if e.below() == inEntry {
@@ -279,57 +277,48 @@ func (x *xmlRewriter) baseOf(outer *base, t xml.StartElement, values []piece) *b
 	return outer
 }
 
-// relations reports whether an element is removed because it names the feed's own address
-// or a push service. A link with other relations as well loses just these words.
-func (x *xmlRewriter) relations(e *element, t xml.StartElement, values []piece) (words []span, remove bool) {
-	switch {
-	case e.level != inFeed && e.parent != "source":
-		return nil, false
-	case e.space == namespace.Atom && e.name == "link" && x.leadsToOwn(e, t, values):
-		return nil, true
-	case e.level != inFeed:
-		return nil, false
-	case e.space == namespace.ITunes && e.name == "new-feed-url",
-		e.space == namespace.Podcasting && e.name == "podping",
-		e.space == namespace.RSS && e.name == "cloud":
-		return nil, true
-	case e.space != namespace.Atom || e.name != "link":
-		return nil, false
+// leadsAway reports whether an element is removed because it names the feed's own address or a push
+// service.
+func (x *xmlRewriter) leadsAway(e *element, t xml.StartElement, values []piece) bool {
+	if e.space != namespace.Atom || e.name != "link" || e.level != inFeed && e.parent != "source" {
+		return e.level == inFeed && (e.space == namespace.ITunes && e.name == "new-feed-url" ||
+			e.space == namespace.Podcasting && e.name == "podping" || e.space == namespace.RSS && e.name == "cloud")
 	}
-	rel := slices.IndexFunc(t.Attr, func(a xml.Attr) bool { return a.Name.Space == "" && a.Name.Local == "rel" })
-	if rel < 0 {
-		return nil, false
-	}
-	value, others := values[rel].span, 0
-	for at := skipSpace(x.body[:value.end], value.start); at < value.end; at = skipSpace(x.body[:value.end], at) {
-		word := span{at, at}
-		for at < value.end && !isSpace(x.body[at]) {
-			at++
+	away, others := 0, 0
+	for i, a := range t.Attr {
+		switch {
+		case a.Name.Space != "":
+		case a.Name.Local == "href":
+			x.text.decode(x.body, values[i:i+1])
+			if x.isOwn(strings.Trim(string(x.text.decoded), markup.Space), e.base) {
+				return true
+			}
+		case a.Name.Local == "rel" && e.level == inFeed:
+			words, more := x.relations(values[i].span)
+			away, others = away+len(words), others+more
 		}
-		word.end = at
-		switch markup.Relation(string(x.body[word.start:word.end])) {
-		case "self", "hub":
-			words = append(words, word)
-		default:
+	}
+	return away > 0 && others == 0
+}
+
+// relations returns the relations self and hub of a link's rel, and how many others there are.
+func (x *xmlRewriter) relations(value span) (words []span, others int) {
+	at := value.start
+	for word := range bytes.FieldsSeq(x.body[value.start:value.end]) {
+		at += bytes.Index(x.body[at:], word)
+		if name := markup.Relation(string(word)); name == "self" || name == "hub" {
+			words = append(words, span{at, at + len(word)})
+		} else {
 			others++
 		}
+		at += len(word)
 	}
-	return words, len(words) > 0 && others == 0
+	return words, others
 }
 
-// leadsToOwn reports whether a link of Atom leads to the document's own secret URL.
-func (x *xmlRewriter) leadsToOwn(e *element, t xml.StartElement, values []piece) bool {
-	for i, a := range t.Attr {
-		if a.Name.Space == "" && a.Name.Local == "href" {
-			x.text.decode(x.body, values[i:i+1])
-			return x.isOwn(strings.Trim(string(x.text.decoded), markup.Space), e.base)
-		}
-	}
-	return false
-}
-
-// attributes rewrites the attributes of an element, and removes words of its rel.
-func (x *xmlRewriter) attributes(e *element, t xml.StartElement, values []piece, words []span) {
+// attributes rewrites the attributes of an element. A link that has other relations besides self and hub
+// loses just these.
+func (x *xmlRewriter) attributes(e *element, t xml.StartElement, values []piece) {
 	if e.space == namespace.RDF {
 		return // identifiers
 	}
@@ -342,12 +331,16 @@ func (x *xmlRewriter) attributes(e *element, t xml.StartElement, values []piece,
 			}
 			x.url(values[i:i+1], e.outer)
 		case a.Name.Space != "" || a.Name.Local == "xmlns":
-		case a.Name.Local == "rel":
+		case a.Name.Local == "rel" && e.space == namespace.Atom && e.name == "link" && e.level == inFeed:
+			words, _ := x.relations(values[i].span)
 			for _, word := range words {
 				x.remove(word)
 			}
 		case e.space == namespace.XHTML || e.html:
-			x.htmlAttribute(e, strings.ToLower(a.Name.Local), values[i])
+			x.text.decode(x.body, values[i:i+1])
+			for _, url := range urlsOf(x.text.decoded, e.name, strings.ToLower(a.Name.Local), span{0, len(x.text.decoded)}) {
+				x.reference(url, x.htmlBase(e.base))
+			}
 		case isURL(e, a.Name.Local):
 			x.url(values[i:i+1], e.base)
 			if e.space == namespace.Atom && e.name == "link" && isAlternate(t.Attr) && !x.text.unknown {
@@ -358,24 +351,6 @@ func (x *xmlRewriter) attributes(e *element, t xml.StartElement, values []piece,
 				x.addressOf(e).found(by, strings.Trim(string(x.text.decoded), markup.Space), e.base, x.own)
 			}
 		}
-	}
-}
-
-// htmlAttribute makes the URLs in an attribute of XHTML absolute.
-func (x *xmlRewriter) htmlAttribute(e *element, name string, value piece) {
-	base := x.htmlBase(e.base)
-	x.text.decode(x.body, []piece{value})
-	whole := span{0, len(x.text.decoded)}
-	var urls []span
-	switch {
-	case e.name == "base":
-	case name == "srcset" || name == "imagesrcset":
-		urls = candidates(x.text.decoded, whole)
-	case isURLAttribute(name, e.name):
-		urls = []span{trimmed(x.text.decoded, whole)}
-	}
-	for _, url := range urls {
-		x.reference(url, base)
 	}
 }
 
