@@ -15,6 +15,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/feedpollard/pollard/bench/internal/rig"
 )
 
 // kinds are the kinds of readers that publishers describe.
@@ -34,10 +36,14 @@ var kinds = [...]struct {
 
 // reader is one reader with one of its feeds.
 type reader struct {
-	kind, feed int
-	tag, date  string
-	asked      time.Time
-	seen       map[int]time.Time // entries, by number
+	kind  string
+	hours float64
+	feed  int
+	tag   string
+	date  string            // that it sends back
+	seen  map[int]time.Time // entries, by number
+
+	errors, bytes int64
 }
 
 // household is the readers by number, as their kinds.
@@ -50,145 +56,110 @@ func household() (kindOf []int) {
 
 // day is what became of the day.
 type day struct {
-	sites  *sites
-	length time.Duration
-	errors int64
-	bytes  int64
-	delay  float64 // hours, mean of the slow feeds that do not fail
-	all    []*reader
+	sites         *sites
+	errors, bytes int64
+	readers       []*reader
 }
 
 // spend runs the day.
-func spend(w way, hour time.Duration) (d day, err error) {
+func spend(w way, hour time.Duration) day {
 	s := &sites{hour: hour}
-	port, stop, err := s.listen()
-	if err != nil {
-		return d, err
-	}
+	urls, stop := w.open(s.listen(), hour, "")
 	defer stop()
-	urls := make([]string, len(feeds))
-	for i := range feeds {
-		urls[i] = fmt.Sprintf("http://%s:%d/feed%d", host(i), port, i)
-	}
-	if err := w.start(urls, hour, ""); err != nil {
-		return d, err
-	}
-	defer w.stop()
-
-	d = day{sites: s, length: 24 * hour}
+	d := day{sites: s}
 	s.began = time.Now()
-	var mu sync.Mutex // guards d
 	var wg sync.WaitGroup
 	client := &http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{MaxIdleConnsPerHost: 100, DisableCompression: true}}
 	for number, kind := range household() {
 		random := rand.New(rand.NewPCG(7, uint64(number)))
 		every := time.Duration(kinds[kind].hours * float64(hour))
 		for i := range feeds {
-			r := &reader{kind: kind, feed: i, seen: make(map[int]time.Time)}
-			d.all = append(d.all, r)
+			r := &reader{kind: kinds[kind].name, hours: kinds[kind].hours, feed: i, seen: make(map[int]time.Time)}
+			d.readers = append(d.readers, r)
 			first := time.Duration(random.Float64() * float64(min(every, hour)))
 			wg.Go(func() {
-				for at := s.began.Add(first); at.Before(s.began.Add(d.length)); at = at.Add(every) {
+				for at := s.began.Add(first); at.Before(s.began.Add(24 * hour)); at = at.Add(every) {
 					time.Sleep(time.Until(at))
-					sent, failed := r.ask(client, w.url(urls, i), s)
-					mu.Lock()
-					d.bytes += sent
-					if failed {
-						d.errors++
+					if !r.ask(client, urls[i]) {
+						r.errors++
 					}
-					mu.Unlock()
 				}
 			})
 		}
 	}
 	wg.Wait()
-	d.delay = d.meanDelay()
-	return d, nil
+	for _, r := range d.readers {
+		d.errors += r.errors
+		d.bytes += r.bytes
+	}
+	return d
 }
 
 var entryOf = regexp.MustCompile(`entry-\d+-(\d+)<`)
 
-// ask requests the feed once, and returns how many bytes came, and whether it was an error
-// or something else than a feed.
-func (r *reader) ask(client *http.Client, url string, s *sites) (bytes int64, failed bool) {
-	header, methods := http.Header{"User-Agent": {kinds[r.kind].name}}, []string{http.MethodGet}
-	switch kinds[r.kind].name {
-	case "good", "slow":
-		set(header, "If-None-Match", r.tag)
-		set(header, "If-Modified-Since", r.date)
-	case "date":
-		set(header, "If-Modified-Since", r.date)
-	case "invented date":
-		if !r.asked.IsZero() {
-			set(header, "If-Modified-Since", r.asked.UTC().Format(http.TimeFormat))
-		}
+// ask requests the feed once, and reports whether that gave the feed or a 304.
+func (r *reader) ask(client *http.Client, url string) bool {
+	header, methods := http.Header{"User-Agent": {r.kind}}, []string{http.MethodGet}
+	if r.tag != "" && (r.kind == "good" || r.kind == "slow") {
+		header.Set("If-None-Match", r.tag)
+	}
+	if r.date != "" && r.kind != "unconditional" && r.kind != "head" && r.kind != "query" {
+		header.Set("If-Modified-Since", r.date)
+	}
+	switch r.kind {
 	case "query":
 		header.Set("Cache-Control", "no-cache")
 		url += fmt.Sprintf("?_=%d", time.Now().Unix())
 	case "head":
 		methods = []string{http.MethodHead, http.MethodHead, http.MethodGet}
 	}
-	var status int
-	var answer http.Header
+	var response *http.Response
 	var body []byte
 	asked := time.Now()
 	for _, method := range methods {
-		request, err := http.NewRequest(method, url, nil)
-		if err != nil {
-			return bytes, true
-		}
+		request := rig.Must(http.NewRequest(method, url, nil))
 		request.Header = maps.Clone(header)
-		response, err := client.Do(request)
-		if err != nil {
-			return bytes, true
+		var err error
+		if response, err = client.Do(request); err != nil {
+			return false
 		}
 		body, err = io.ReadAll(response.Body)
 		_ = response.Body.Close()
 		if err != nil {
-			return bytes, true
+			return false
 		}
-		status, answer = response.StatusCode, response.Header
-		bytes += int64(len(body)) + 250
+		r.bytes += int64(len(body)) + 250
 	}
+	isFeed := response.StatusCode == http.StatusOK && strings.Contains(string(body), "<rss")
 	switch {
-	case status == http.StatusNotModified:
-		r.asked = asked
-		return bytes, false
-	case status != http.StatusOK || !strings.Contains(string(body), "<rss"):
-		return bytes, true
+	case !isFeed && response.StatusCode != http.StatusNotModified:
+		return false
+	case r.kind == "invented date":
+		r.date = asked.UTC().Format(http.TimeFormat)
+	case isFeed:
+		r.tag, r.date = response.Header.Get("Etag"), response.Header.Get("Last-Modified")
 	}
-	r.tag, r.date, r.asked = answer.Get("Etag"), answer.Get("Last-Modified"), asked
 	for _, m := range entryOf.FindAllSubmatch(body, -1) {
 		number, _ := strconv.Atoi(string(m[1]))
 		if _, known := r.seen[number]; !known {
 			r.seen[number] = time.Now()
 		}
 	}
-	return bytes, false
+	return true
 }
 
-func set(h http.Header, name, value string) {
-	if value != "" {
-		h.Set(name, value)
-	}
-}
-
-// countable is how many entries a reader could have seen: those that are older, at the end of the day,
-// than its own interval and two hours.
-func (d day) countable(r *reader) int {
-	hours := d.length.Hours()/d.sites.hour.Hours() - kinds[r.kind].hours - 2
-	return int(hours / feeds[r.feed].every)
-}
-
-// lost counts the entries of some kinds of readers, and those of them that a reader never saw.
-func (d day) lost(of func(kind int) bool) string {
+// lost counts the entries that readers could have seen, those who ask every eight hours or the others, and those
+// of them that a reader never saw. It could see those that are older, at the end of the day, than its own
+// interval and two hours.
+func (d day) lost(slow bool) string {
 	var lost, all int
-	for _, r := range d.all {
-		if !of(r.kind) {
+	for _, r := range d.readers {
+		if (r.kind == "slow") != slow {
 			continue
 		}
-		all += d.countable(r)
-		for entry := 1; entry <= d.countable(r); entry++ {
+		countable := int((24 - r.hours - 2) / feeds[r.feed].every)
+		all += countable
+		for entry := 1; entry <= countable; entry++ {
 			if _, seen := r.seen[entry]; !seen {
 				lost++
 			}
@@ -197,11 +168,13 @@ func (d day) lost(of func(kind int) bool) string {
 	return fmt.Sprintf("%d of %d", lost, all)
 }
 
+// meanDelay returns the hours from publication to good and unconditional readers, of the blogs that do not fail
+// and have validators.
 func (d day) meanDelay() float64 {
 	var hours float64
 	n := 0
-	for _, r := range d.all {
-		if kind := kinds[r.kind].name; r.feed != 0 && r.feed != 4 || kind != "good" && kind != "unconditional" {
+	for _, r := range d.readers {
+		if r.feed != 0 && r.feed != 4 || r.kind != "good" && r.kind != "unconditional" {
 			continue
 		}
 		for entry, at := range r.seen {
@@ -215,34 +188,22 @@ func (d day) meanDelay() float64 {
 }
 
 // spendLimited runs the second comparison.
-func spendLimited(w way) (l limited, err error) {
-	origin := limitedHost(&l)
-	server, address, err := serve(origin)
-	if err != nil {
-		return l, err
-	}
-	defer server.Close()
-	// Limits of hosts without a public name count for each URL alone, so Pollard comes to this one by a name and a proxy.
-	name := address
-	if w.proxied {
-		name = "limited.example"
-	}
+func spendLimited(w way) (l limited) {
+	address := listen("127.0.0.1", limitedHost(&l))
 	urls := make([]string, limitedFeeds)
 	for i := range urls {
-		urls[i] = fmt.Sprintf("http://%s/feed%d", name, i)
+		urls[i] = fmt.Sprintf("http://%s/feed%d", address, i)
 	}
-	if err := w.start(urls, 20*time.Second, address); err != nil {
-		return l, err
-	}
-	defer w.stop()
+	urls, stop := w.open(urls, 20*time.Second, address)
+	defer stop()
 	client := &http.Client{Timeout: 25 * time.Second}
 	var wg sync.WaitGroup
 	got := make([]bool, limitedFeeds)
 	for range 4 {
 		next := time.Now().Add(30 * time.Second)
-		for i := range urls {
+		for i, url := range urls {
 			wg.Go(func() {
-				response, err := client.Get(w.url(urls, i))
+				response, err := client.Get(url)
 				if err != nil {
 					return
 				}
@@ -259,5 +220,5 @@ func spendLimited(w way) (l limited, err error) {
 			l.missing++
 		}
 	}
-	return l, nil
+	return l
 }

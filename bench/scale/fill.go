@@ -6,8 +6,6 @@ package main
 import (
 	"bytes"
 	"context"
-	"crypto/sha256"
-	"errors"
 	"fmt"
 	"io/fs"
 	"math/rand/v2"
@@ -35,22 +33,19 @@ const hot = 200
 // machine.
 func (n *node) url(i int) string {
 	at := i + 1<<8 + 1
-	return fmt.Sprintf("http://127.%d.%d.%d:%s/weblog/feeds/index.xml", 1+at>>16, at>>8&255, at&255, n.origin.port)
+	return fmt.Sprintf("http://127.%d.%d.%d:%s/weblog/feeds/index.xml", 1+at>>16, at>>8&255, at&255, port)
 }
 
 // fill makes the store.
-func (n *node) fill() error {
-	if err := os.MkdirAll(n.dir, 0o755); err != nil {
-		return err
-	}
+func (n *node) fill() {
+	rig.Check(os.MkdirAll(n.dir, 0o755))
 	began := time.Now()
-	templates, err := n.templates()
-	if err != nil {
-		return fmt.Errorf("making records: %w", err)
-	}
-	db, err := n.open()
-	if err != nil {
-		return err
+	templates := n.templates()
+	var db store.Store
+	if n.postgres == "" {
+		db = rig.Must(sqlite.Open(filepath.Join(n.dir, "store"), sqlite.Options{}))
+	} else {
+		db = rig.Must(postgres.Open(context.Background(), postgres.Options{URL: n.postgres}))
 	}
 	const batch = 1000
 	for from := 0; from < n.feeds; from += batch {
@@ -58,33 +53,19 @@ func (n *node) fill() error {
 		for i := from; i < min(from+batch, n.feeds); i++ {
 			saved = append(saved, n.record(i, &templates[i%len(templates)]))
 		}
-		if err := db.Restore(context.Background(), saved); err != nil {
-			return errors.Join(err, db.Close())
-		}
+		rig.Check(db.Restore(context.Background(), saved))
 	}
-	if err := db.Close(); err != nil {
-		return err
-	}
+	rig.Check(db.Close())
 	n.filling = time.Since(began)
-	return nil
-}
-
-// open opens the store.
-func (n *node) open() (db store.Store, err error) {
-	if n.postgres == "" {
-		return sqlite.Open(filepath.Join(n.dir, "store"), sqlite.Options{})
-	}
-	return postgres.Open(context.Background(), postgres.Options{URL: n.postgres})
 }
 
 // record is the record of a feed: that of a template, under another URL.
 func (n *node) record(i int, template *store.Saved) store.Saved {
 	s := *template
 	s.URL = n.url(i)
-	u, _ := feedurl.Parse(s.URL) // it is valid
+	u := rig.Must(feedurl.Parse(s.URL))
 	s.Host = policy.Host{Name: u.Name(), Domain: u.Domain(), Spacing: template.Host.Spacing}
-	sum := sha256.Sum256([]byte(s.URL))
-	s.ID = store.ID(sum[:16])
+	s.ID = store.IDOf(s.URL)
 	s.FeedState = bytes.ReplaceAll(template.FeedState, []byte(template.URL), []byte(s.URL))
 	s.Asked = time.Duration(rand.Int64N(int64(24 * time.Hour)))
 	switch {
@@ -100,12 +81,13 @@ func (n *node) record(i int, template *store.Saved) store.Saved {
 
 // templates are records of feeds of several kinds, with some polls behind them, as the
 // engine has made them.
-func (n *node) templates() ([]store.Saved, error) {
+func (n *node) templates() (saved []store.Saved) {
 	const (
 		kinds = 40
 		polls = 9
 		apart = 26 * time.Hour
 	)
+	ctx := context.Background()
 	now := time.Now().Add(-kinds * polls * apart) // the clock of a store never goes back
 	clock := func() time.Time { return now }
 	db := sqlite.NewMemory(clock)
@@ -117,38 +99,21 @@ func (n *node) templates() ([]store.Saved, error) {
 		return origintest.Versioned(body, fmt.Sprintf(`"%x-%x"`, kind*7919, len(body)), fields...)
 	}}
 	client := upstream.New(upstream.WithTransport(origin), upstream.WithClock(clock))
-	c, err := cache.New(cache.Options{Store: db, Origin: client, Now: clock, Suspended: func() time.Duration { return 0 }})
-	if err != nil {
-		return nil, err
-	}
+	c := rig.Must(cache.New(cache.Options{Store: db, Origin: client, Now: clock, Suspended: func() time.Duration { return 0 }}))
 	defer c.Close()
 	for i := range kinds {
-		f, err := c.Feed(context.Background(), fmt.Sprintf("http://template-%d.example/weblog/feeds/index.xml", i))
-		if err != nil {
-			return nil, err
-		}
+		f := rig.Must(c.Feed(ctx, fmt.Sprintf("http://template-%d.example/weblog/feeds/index.xml", i)))
 		for range polls {
-			w := httptest.NewRecorder()
 			f.Ask(0)
-			if _, err := f.Serve(w, httptest.NewRequest(http.MethodGet, "/", nil), cache.ServeOptions{}); err != nil {
-				return nil, err
-			}
+			rig.Must(f.Serve(httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, "/", nil), cache.ServeOptions{}))
 			now = now.Add(apart)
 		}
 	}
-	records, err := db.Records(context.Background(), store.ID{}, kinds)
-	if err != nil {
-		return nil, err
-	}
-	var saved []store.Saved
-	for _, r := range records {
-		body, err := store.ReadBody(context.Background(), db, r.ID, r.Version)
-		if err != nil {
-			return nil, err
-		}
+	for _, r := range rig.Must(db.Records(ctx, store.ID{}, kinds)) {
+		body := rig.Must(store.ReadBody(ctx, db, r.ID, r.Version))
 		saved = append(saved, store.Saved{Record: r, Body: &body})
 	}
-	return saved, nil
+	return saved
 }
 
 // feed makes a document of about a size. The kinds differ in hints, and the revisions

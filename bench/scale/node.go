@@ -6,8 +6,8 @@ package main
 import (
 	"fmt"
 	"io"
+	"log"
 	"net/http"
-	"os"
 	"path/filepath"
 	"strconv"
 	"syscall"
@@ -29,63 +29,28 @@ type node struct {
 }
 
 // start starts the binary and waits for its first answer.
-func (n *node) start(prefetch bool) (took time.Duration, err error) {
-	if n.admin, err = rig.FreeAddress(); err != nil {
-		return 0, err
-	}
-	if n.site, err = rig.FreeAddress(); err != nil {
-		return 0, err
-	}
-	line := ""
-	if prefetch {
-		line = "prefetch"
-	}
-	store := "sqlite " + strconv.Quote(filepath.Join(n.dir, "store"))
+func (n *node) start(prefetch string) (took time.Duration) {
+	n.admin, n.site = rig.FreeAddress(), rig.FreeAddress()
+	app := "store sqlite " + strconv.Quote(filepath.Join(n.dir, "store"))
 	if n.postgres != "" {
-		store = "postgres " + strconv.Quote(n.postgres)
+		app = "store postgres " + strconv.Quote(n.postgres)
 	}
-	config := filepath.Join(n.dir, "Caddyfile")
-	err = os.WriteFile(config, fmt.Appendf(nil, `{
-	admin %s
-	auto_https off
-	metrics
-	pollard {
-		store %s
-		private_upstreams 127.0.0.0/8
-		%s
-	}
-}
-http://%s {
-	feed_gateway
-}
-`, n.admin, store, line, n.site), 0o644)
-	if err != nil {
-		return 0, err
-	}
+	args := rig.Pollard(n.dir, "metrics\n\tadmin "+n.admin, app+"\n\t\t"+prefetch, fmt.Sprintf("http://%s {\n\tfeed_gateway\n}\n", n.site))
 	began := time.Now()
-	if n.process, err = rig.StartAnywhere(filepath.Join(n.dir, "log"), n.pollard, "run", "--config", config); err != nil {
-		return 0, err
-	}
+	n.process = rig.Start(n.dir, []string{n.site}, n.pollard, args...)
 	for time.Since(began) < 10*time.Minute {
-		if resp, err := http.Get(n.target(0)); err == nil {
-			_, _ = io.Copy(io.Discard, resp.Body)
-			_ = resp.Body.Close()
-			if resp.StatusCode == http.StatusOK {
-				return time.Since(began), nil
-			}
+		resp := rig.Must(http.Get(n.target(0)))
+		_ = resp.Body.Close()
+		if resp.StatusCode == http.StatusOK {
+			return time.Since(began)
 		}
 		time.Sleep(2 * time.Millisecond)
 	}
-	log, _ := os.ReadFile(filepath.Join(n.dir, "log"))
-	return 0, fmt.Errorf("no answer in ten minutes:\n%s", log)
+	log.Fatalf("no answer in ten minutes: see %s", n.dir)
+	return 0
 }
 
-func (n *node) stop() {
-	if n.process != nil {
-		n.process.Stop()
-		n.process = nil
-	}
-}
+func (n *node) stop() { n.process.Stop() }
 
 // target is the address of a feed through the gateway.
 func (n *node) target(i int) string { return "http://" + n.site + "/" + n.url(i) }
@@ -93,67 +58,40 @@ func (n *node) target(i int) string { return "http://" + n.site + "/" + n.url(i)
 const mb = 1e6
 
 // measure measures what needs no polls.
-func measure(nodes []*node) error {
+func measure(nodes []*node) {
 	fmt.Println("| feeds | fill s | disk MB | bytes a feed | start ms | after a kill | RSS MB (anonymous, file) | metrics ms | list: first byte ms, s, MB | RSS after it (anonymous) | RSS after 20,000 feeds were read |")
 	fmt.Println("| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |")
 	for _, n := range nodes {
-		if err := n.measureStart(); err != nil {
-			return fmt.Errorf("%d feeds: %w", n.feeds, err)
-		}
+		n.measureStart()
 	}
-	return compareHits(nodes)
+	fmt.Println()
+	compareHits(nodes)
 }
 
-func (n *node) measureStart() error {
+func (n *node) measureStart() {
 	var starts, scrapes []time.Duration
 	for range 3 {
 		n.stop()
-		took, err := n.start(false)
-		if err != nil {
-			return err
-		}
-		starts = append(starts, took)
+		starts = append(starts, n.start(""))
 	}
 	n.process.End(syscall.SIGKILL)
-	killed, err := n.start(false) // which checks the tables
-	if err != nil {
-		return err
-	}
-	rss, anonymous, err := n.process.Memory()
-	if err != nil {
-		return err
-	}
+	killed := n.start("") // which checks the tables
+	rss, anonymous := n.process.Memory()
 	for range 5 {
-		s, err := fetch("http://" + n.admin + "/metrics")
-		if err != nil {
-			return err
-		}
-		scrapes = append(scrapes, s.total)
+		scrapes = append(scrapes, fetch("http://"+n.admin+"/metrics").total)
 	}
-	list, err := fetch("http://" + n.admin + "/pollard/feeds")
-	if err != nil {
-		return err
-	}
-	listed, listedAnonymous, err := n.process.Memory()
-	if err != nil {
-		return err
-	}
+	list := fetch("http://" + n.admin + "/pollard/feeds")
+	listed, listedAnonymous := n.process.Memory()
 	for i := range min(n.feeds, 20_000) {
-		if _, err := fetch(n.target(i)); err != nil {
-			return err
-		}
+		fetch(n.target(i))
 	}
-	read, readAnonymous, err := n.process.Memory()
-	if err != nil {
-		return err
-	}
+	read, readAnonymous := n.process.Memory()
 	disk := size(filepath.Join(n.dir, "store"))
 	fmt.Printf("| %d | %.0f | %.0f | %d | %d | %d | %.0f (%.0f, %.0f) | %.1f | %.1f, %.2f, %.1f | %.0f (%.0f) | %.0f (%.0f) |\n",
 		n.feeds, n.filling.Seconds(), float64(disk)/mb, disk/int64(n.feeds), rig.Median(starts).Milliseconds(), killed.Milliseconds(),
 		float64(rss)/mb, float64(anonymous)/mb, float64(rss-anonymous)/mb, float64(rig.Median(scrapes).Microseconds())/1e3,
 		float64(list.first.Microseconds())/1e3, list.total.Seconds(), float64(list.bytes)/mb,
 		float64(listed)/mb, float64(listedAnonymous)/mb, float64(read)/mb, float64(readAnonymous)/mb)
-	return nil
 }
 
 // answer is how an answer came.
@@ -162,44 +100,34 @@ type answer struct {
 	bytes        int64
 }
 
-func fetch(url string) (a answer, err error) {
+func fetch(url string) (a answer) {
 	began := time.Now()
-	resp, err := http.Get(url)
-	if err != nil {
-		return a, err
-	}
+	resp := rig.Must(http.Get(url))
 	defer resp.Body.Close()
-	var one [1]byte
-	if _, err := io.ReadFull(resp.Body, one[:]); err != nil {
-		return a, err
-	}
+	rig.Must(io.ReadFull(resp.Body, make([]byte, 1)))
 	a.first = time.Since(began)
-	a.bytes, err = io.Copy(io.Discard, resp.Body)
+	a.bytes = rig.Must(io.Copy(io.Discard, resp.Body))
 	a.total = time.Since(began)
-	if err == nil && resp.StatusCode != http.StatusOK {
-		err = fmt.Errorf("%s: %s", url, resp.Status)
+	if resp.StatusCode != http.StatusOK {
+		log.Fatalf("%s: %s", url, resp.Status)
 	}
-	return a, err
+	return a
 }
 
 // compareHits compares the CPU time of a hit with that at the smallest store, in turns.
-func compareHits(nodes []*node) error {
+func compareHits(nodes []*node) {
 	header := http.Header{"User-Agent": {"FreshRSS/1.24.1"}, "Accept-Encoding": {"gzip"}, "If-Modified-Since": {time.Now().UTC().Format(http.TimeFormat)}}
-	load := rig.Load{Connections: 16, Length: time.Second}
 	cost, ratios := make([][]float64, len(nodes)), make([][]float64, len(nodes))
-	for range nodes[0].rounds {
+	for range 7 {
 		for i, n := range nodes {
-			cpu, err := load.CostPerRequest(n.process, n.target(i), header)
-			if err != nil {
-				return err
-			}
+			cpu := rig.CostPerRequest(n.process, n.target(i), header)
 			cost[i] = append(cost[i], float64(cpu.Nanoseconds())/1e3)
 			ratios[i] = append(ratios[i], cost[i][len(cost[i])-1]/cost[0][len(cost[0])-1])
 		}
 	}
-	fmt.Print("\n| feeds | CPU us of a 304 by URL | ratio |\n| --- | --- | --- |\n")
+	var rows [][]string
 	for i, n := range nodes {
-		fmt.Printf("| %d | %.1f | %.2f |\n", n.feeds, rig.Median(cost[i]), rig.Median(ratios[i]))
+		rows = append(rows, []string{strconv.Itoa(n.feeds), fmt.Sprintf("%.1f", rig.Median(cost[i])), fmt.Sprintf("%.2f", rig.Median(ratios[i]))})
 	}
-	return nil
+	rig.Table([]string{"feeds", "CPU us of a 304 by URL", "ratio"}, rows)
 }

@@ -9,30 +9,29 @@ import (
 	"net"
 	"net/http"
 	"sync/atomic"
+
+	"github.com/feedpollard/pollard/bench/internal/rig"
 )
 
 // origin answers the polls, for all hosts.
 type origin struct {
-	port     string
 	requests atomic.Int64
 	fresh    atomic.Int64 // of them, with a new version
 }
 
+// port is in the stored URLs.
+const port = "20666"
+
 // newSize is the size of a new version, in bytes.
 const newSize = 50_000
 
-func startOrigin(o options) (*origin, error) {
-	// Its port stays the same, as it is in the stored URLs.
-	l, err := net.Listen("tcp", "0.0.0.0:20666")
-	if err != nil {
-		return nil, err
-	}
+func startOrigin(o options) *origin {
+	l := rig.Must(net.Listen("tcp", "0.0.0.0:"+port))
 	documents := make([][]byte, 200)
 	for i := range documents {
 		documents[i] = feed(3, newSize, i)
 	}
-	_, port, _ := net.SplitHostPort(l.Addr().String())
-	server := &origin{port: port}
+	server := new(origin)
 	go http.Serve(l, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { //nolint:errcheck // ends with the process
 		n := server.requests.Add(1)
 		h := w.Header()
@@ -47,5 +46,5 @@ func startOrigin(o options) (*origin, error) {
 		h.Set("Etag", fmt.Sprintf(`"new-%d"`, n))
 		_, _ = w.Write(documents[n%int64(len(documents))])
 	}))
-	return server, nil
+	return server
 }

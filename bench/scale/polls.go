@@ -5,7 +5,6 @@ package main
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"net/http"
 	"time"
@@ -15,39 +14,27 @@ import (
 
 // measurePolls starts the node with prefetching, and measures what polls cost after the
 // first ten seconds.
-func (n *node) measurePolls() error {
-	if _, err := n.start(true); err != nil {
-		return err
-	}
+func (n *node) measurePolls() {
+	n.start("prefetch")
 	defer n.stop()
-	fmt.Printf("\n%d feeds, %s\n\n| s | overdue | polls/s | new/s | CPU ms per poll | of the database | KB written per poll | RSS MB (anonymous) |\n| --- | --- | --- | --- | --- | --- | --- | --- |\n", n.feeds, due(n.rate))
-	const step = 10 * time.Second
-	before, err := n.sample()
-	if err != nil {
-		return err
+	due := "all due at once"
+	if n.rate > 0 {
+		due = fmt.Sprintf("%d come due in a second", n.rate)
 	}
-	for passed := time.Duration(0); passed < n.polls; passed += step {
+	fmt.Printf("\n%d feeds, %s\n\n| s | overdue | polls/s | new/s | CPU ms per poll | of the database | KB written per poll | RSS MB (anonymous) |\n| --- | --- | --- | --- | --- | --- | --- | --- |\n", n.feeds, due)
+	const step = 10 * time.Second
+	before := n.sample()
+	for passed := step; passed < n.polls+step; passed += step {
 		time.Sleep(step)
-		after, err := n.sample()
-		if err != nil {
-			return err
-		}
-		polls := float64(max(1, after.polls-before.polls))
-		fmt.Printf("| %.0f | %d | %.0f | %.0f | %.2f | %.2f | %.1f | %.0f (%.0f) |\n", (passed + step).Seconds(), after.overdue,
-			polls/after.at.Sub(before.at).Seconds(), float64(after.fresh-before.fresh)/after.at.Sub(before.at).Seconds(),
+		after := n.sample()
+		polls, took := float64(max(1, after.polls-before.polls)), after.at.Sub(before.at).Seconds()
+		fmt.Printf("| %.0f | %d | %.0f | %.0f | %.2f | %.2f | %.1f | %.0f (%.0f) |\n", passed.Seconds(), after.overdue,
+			polls/took, float64(after.fresh-before.fresh)/took,
 			float64((after.cpu-before.cpu).Microseconds())/1e3/polls, float64((after.database-before.database).Microseconds())/1e3/polls,
 			float64(after.written-before.written)/1e3/polls,
 			float64(after.rss)/mb, float64(after.anonymous)/mb)
 		before = after
 	}
-	return nil
-}
-
-func due(rate int) string {
-	if rate == 0 {
-		return "all due at once"
-	}
-	return fmt.Sprintf("%d come due in a second", rate)
 }
 
 // sample is what is counted at a moment.
@@ -60,22 +47,16 @@ type sample struct {
 	overdue        int64
 }
 
-func (n *node) sample() (s sample, err error) {
-	s.at, s.polls, s.fresh = time.Now(), n.origin.requests.Load(), n.origin.fresh.Load()
-	var errs [4]error
-	s.cpu, errs[0] = n.process.CPU()
-	s.written, errs[1] = n.process.Written()
-	s.rss, s.anonymous, errs[2] = n.process.Memory()
+func (n *node) sample() sample {
+	s := sample{at: time.Now(), polls: n.origin.requests.Load(), fresh: n.origin.fresh.Load(), cpu: n.process.CPU(), written: n.process.Written()}
+	s.rss, s.anonymous = n.process.Memory()
 	if n.postgres != "" {
-		s.database, errs[3] = rig.CPUOf("postgres")
+		s.database = rig.CPUOf("postgres")
 	}
-	resp, err := http.Get("http://" + n.admin + "/pollard/stats")
-	if err != nil {
-		return s, err
-	}
+	resp := rig.Must(http.Get("http://" + n.admin + "/pollard/stats"))
 	defer resp.Body.Close()
 	var stats struct{ Overdue int64 }
-	err = json.NewDecoder(resp.Body).Decode(&stats)
+	rig.Check(json.NewDecoder(resp.Body).Decode(&stats))
 	s.overdue = stats.Overdue
-	return s, errors.Join(append(errs[:], err)...)
+	return s
 }

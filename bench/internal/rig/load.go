@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"cmp"
 	"fmt"
+	"log"
 	"math/rand/v2"
 	"net/http"
 	"os/exec"
@@ -18,24 +19,36 @@ import (
 	"time"
 )
 
-// Load makes requests with wrk, over connections that are kept alive.
-type Load struct {
-	Connections int
-	Length      time.Duration // in whole seconds
+// Connections is how many connections a load has.
+const Connections = 16
+
+var requestsIn = regexp.MustCompile(`(\d+) requests in`)
+
+// CostPerRequest loads a server with wrk for a second, over connections that are kept alive, and returns its
+// CPU time per request.
+func CostPerRequest(p *Process, target string, header http.Header) time.Duration {
+	args := []string{"wrk", "-t1", fmt.Sprint("-c", Connections), "-d1s"}
+	for field, values := range header {
+		args = append(args, "-H", field+": "+values[0])
+	}
+	args = Pinned(fmt.Sprint("1-", max(1, runtime.NumCPU()-1)), append(args, target)...)
+	before := p.CPU()
+	out, err := exec.Command(args[0], args[1:]...).CombinedOutput()
+	used := p.CPU() - before
+	m := requestsIn.FindSubmatch(out)
+	if err != nil || m == nil || bytes.Contains(out, []byte("Non-2xx")) || bytes.Contains(out, []byte("Socket errors")) {
+		log.Fatalf("%s: wrk reports %v:\n%s", target, err, out)
+	}
+	return used / time.Duration(max(1, Must(strconv.ParseInt(string(m[1]), 10, 64))))
 }
 
-// CostPerRequest loads a server for a moment, and returns its CPU time per request.
-func (l Load) CostPerRequest(p *Process, target string, header http.Header) (time.Duration, error) {
-	before, err := p.CPU()
-	if err != nil {
-		return 0, err
+// Pinned returns a command that has cores of its own, if there are several: servers the first, their load the
+// others.
+func Pinned(cores string, command ...string) []string {
+	if _, err := exec.LookPath("taskset"); err != nil || runtime.NumCPU() == 1 {
+		return command
 	}
-	requests, err := l.run(target, header)
-	if err != nil {
-		return 0, err
-	}
-	after, err := p.CPU()
-	return (after - before) / time.Duration(max(requests, 1)), err
+	return append([]string{"taskset", "-c", cores}, command...)
 }
 
 // Median is the median of some figures.
@@ -54,33 +67,4 @@ func Words(seed uint64, size int) string {
 		fmt.Fprintf(&b, "%s%d ", list[int(float64(len(list))*r.Float64()*r.Float64())], r.IntN(4))
 	}
 	return b.String()
-}
-
-// pinned reports whether server and load can have cores of their own.
-func pinned() bool {
-	_, err := exec.LookPath("taskset")
-	return err == nil && runtime.NumCPU() > 1
-}
-
-var requestsIn = regexp.MustCompile(`(\d+) requests in`)
-
-// run makes requests as fast as they are answered, and returns how many were.
-func (l Load) run(target string, header http.Header) (int64, error) {
-	name, args := "wrk", []string{"-t1", "-c" + strconv.Itoa(l.Connections), fmt.Sprintf("-d%.0fs", l.Length.Seconds())}
-	for field, values := range header {
-		args = append(args, "-H", field+": "+values[0])
-	}
-	args = append(args, target)
-	if pinned() {
-		name, args = "taskset", append([]string{"-c", "1-" + strconv.Itoa(runtime.NumCPU()-1), name}, args...)
-	}
-	out, err := exec.Command(name, args...).CombinedOutput()
-	if err != nil {
-		return 0, fmt.Errorf("wrk: %w: %s", err, out)
-	}
-	m := requestsIn.FindSubmatch(out)
-	if m == nil || bytes.Contains(out, []byte("Non-2xx")) || bytes.Contains(out, []byte("Socket errors")) {
-		return 0, fmt.Errorf("wrk reports errors:\n%s", out)
-	}
-	return strconv.ParseInt(string(m[1]), 10, 64)
 }

@@ -2,52 +2,56 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package rig starts the servers that are measured, loads them, and reads from /proc what
-// they cost. It needs Linux.
+// they cost. It needs Linux. An error ends the command, as with [log.Fatal]: servers end with it, and
+// their directories stay, with the logs.
 package rig
 
 import (
 	"fmt"
+	"log"
 	"net"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"syscall"
 	"time"
 )
 
-// Process is a server that has been started, with the processes that it has started.
-type Process struct {
-	cmd    *exec.Cmd
-	output *os.File
+// Must returns v. If err is not nil, the command ends.
+func Must[T any](v T, err error) T {
+	Check(err)
+	return v
 }
 
-// tick is the unit of /proc/<pid>/stat: USER_HZ, which is 100 on all of Linux's
-// architectures that matter here.
-const tick = 10 * time.Millisecond
-
-// Start runs a server on the first core if there is more than one: the load is on
-// the others.
-func Start(log, name string, args ...string) (*Process, error) {
-	if pinned() {
-		name, args = "taskset", append([]string{"-c", "0", name}, args...)
-	}
-	return StartAnywhere(log, name, args...)
-}
-
-// StartAnywhere runs a server on all cores.
-func StartAnywhere(log, name string, args ...string) (*Process, error) {
-	f, err := os.Create(log)
+// Check ends the command if err is not nil.
+func Check(err error) {
 	if err != nil {
-		return nil, err
+		log.Fatal(err)
 	}
-	cmd := exec.Command(name, args...)
-	cmd.Stdout, cmd.Stderr = f, f
-	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGTERM}
-	if err := cmd.Start(); err != nil {
-		return nil, err
+}
+
+// Process is a server that has been started, with the processes that it has started.
+type Process struct{ cmd *exec.Cmd }
+
+// Start runs a server whose log is in a directory, and waits until it accepts connections at its addresses.
+func Start(dir string, addresses []string, name string, args ...string) *Process {
+	f := Must(os.Create(filepath.Join(dir, "log")))
+	defer f.Close()
+	p := &Process{exec.Command(name, args...)}
+	p.cmd.Stdout, p.cmd.Stderr = f, f
+	p.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGTERM}
+	Check(p.cmd.Start())
+	for began := time.Now(); len(addresses) > 0; time.Sleep(2 * time.Millisecond) {
+		if c, err := net.Dial("tcp", addresses[0]); err == nil {
+			c.Close()
+			addresses = addresses[1:]
+		} else if time.Since(began) > 10*time.Minute {
+			log.Fatalf("%s: %v: see %s", p.cmd.Path, err, f.Name())
+		}
 	}
-	return &Process{cmd: cmd, output: f}, nil
+	return p
 }
 
 // Stop ends the server, and waits for its end.
@@ -55,30 +59,15 @@ func (p *Process) Stop() { p.End(syscall.SIGTERM) }
 
 // End sends the server a signal, and waits for its end.
 func (p *Process) End(signal syscall.Signal) {
-	if p.cmd.ProcessState != nil {
-		return // it serves several targets
+	if p != nil && p.cmd.ProcessState == nil {
+		_ = p.cmd.Process.Signal(signal)
+		_ = p.cmd.Wait()
 	}
-	_ = p.cmd.Process.Signal(signal)
-	_ = p.cmd.Wait()
-	_ = p.output.Close()
-}
-
-// Ready waits until the server accepts connections.
-func (p *Process) Ready(addr string) error {
-	for range 6000 {
-		c, err := net.Dial("tcp", addr)
-		if err == nil {
-			return c.Close()
-		}
-		time.Sleep(10 * time.Millisecond)
-	}
-	log, _ := os.ReadFile(p.output.Name())
-	return fmt.Errorf("%s does not listen on %s:\n%s", p.cmd.Path, addr, log)
 }
 
 // CPU is the CPU time of the process and of those below it.
-func (p *Process) CPU() (total time.Duration, err error) {
-	all, err := usages()
+func (p *Process) CPU() (total time.Duration) {
+	all := usages()
 	for pid, u := range all {
 		for at := pid; at > 1; at = all[at].parent {
 			if at == p.cmd.Process.Pid {
@@ -87,18 +76,17 @@ func (p *Process) CPU() (total time.Duration, err error) {
 			}
 		}
 	}
-	return total, err
+	return total
 }
 
 // CPUOf is the CPU time of all processes of a name, those that they have outlived included.
-func CPUOf(name string) (total time.Duration, err error) {
-	all, err := usages()
-	for _, u := range all {
+func CPUOf(name string) (total time.Duration) {
+	for _, u := range usages() {
 		if u.name == name {
 			total += u.cpu + u.ended
 		}
 	}
-	return total, err
+	return total
 }
 
 // usage is what a process has used.
@@ -110,13 +98,11 @@ type usage struct {
 }
 
 // usages are all processes.
-func usages() (map[int]usage, error) {
-	entries, err := os.ReadDir("/proc")
-	if err != nil {
-		return nil, err
-	}
+func usages() map[int]usage {
+	// The unit of /proc/<pid>/stat is USER_HZ, which is 100 on all of Linux's architectures that matter here.
+	const tick = 10 * time.Millisecond
 	all := make(map[int]usage)
-	for _, e := range entries {
+	for _, e := range Must(os.ReadDir("/proc")) {
 		pid, err := strconv.Atoi(e.Name())
 		if err != nil {
 			continue
@@ -135,43 +121,34 @@ func usages() (map[int]usage, error) {
 			cpu: time.Duration(number(11)+number(12)) * tick, ended: time.Duration(number(13)+number(14)) * tick,
 		}
 	}
-	return all, nil
+	return all
 }
 
 // Memory is how many bytes the process itself holds, and how many of them are not the page
 // cache's of a file.
-func (p *Process) Memory() (rss, anonymous int64, err error) {
-	if rss, err = p.value("status", "VmRSS", 1024); err != nil {
-		return 0, 0, err
-	}
-	anonymous, err = p.value("status", "RssAnon", 1024)
-	return rss, anonymous, err
+func (p *Process) Memory() (rss, anonymous int64) {
+	return p.value("status", "VmRSS") << 10, p.value("status", "RssAnon") << 10
 }
 
 // Written is how many bytes the process has handed to write calls and to the pages of
 // files.
-func (p *Process) Written() (int64, error) { return p.value("io", "write_bytes", 1) }
+func (p *Process) Written() int64 { return p.value("io", "write_bytes") }
 
 // value reads a line of a file of /proc.
-func (p *Process) value(file, name string, unit int64) (int64, error) {
-	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/%s", p.cmd.Process.Pid, file))
-	if err != nil {
-		return 0, err
-	}
-	for line := range strings.Lines(string(b)) {
+func (p *Process) value(file, name string) int64 {
+	path := fmt.Sprintf("/proc/%d/%s", p.cmd.Process.Pid, file)
+	for line := range strings.Lines(string(Must(os.ReadFile(path)))) {
 		if value, ok := strings.CutPrefix(line, name+":"); ok {
-			n, err := strconv.ParseInt(strings.Fields(value)[0], 10, 64)
-			return n * unit, err
+			return Must(strconv.ParseInt(strings.Fields(value)[0], 10, 64))
 		}
 	}
-	return 0, fmt.Errorf("/proc/%d/%s has no %s", p.cmd.Process.Pid, file, name)
+	log.Fatalf("%s has no %s", path, name)
+	return 0
 }
 
 // FreeAddress is an address on loopback on which no server listens.
-func FreeAddress() (string, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return "", err
-	}
-	return l.Addr().String(), l.Close()
+func FreeAddress() string {
+	l := Must(net.Listen("tcp", "127.0.0.1:0"))
+	defer l.Close()
+	return l.Addr().String()
 }
