@@ -12,6 +12,15 @@ import (
 	"github.com/feedpollard/pollard/internal/feedurl"
 )
 
+// Mark returns the hash of a text by the store's key, which is the same on all nodes. It is "" before the
+// store is open.
+func (e *Engine) Mark(text string) string {
+	if e.cache.Load() == nil {
+		return ""
+	}
+	return e.counters.key.Load().Of(text)
+}
+
 // TokenOf returns the owner of feeds that a reader with a token asks for.
 func (e *Engine) TokenOf(name string) store.Owner { return e.ownerOf(store.KindToken, name) }
 

@@ -45,7 +45,6 @@ type Engine struct {
 
 	app   atomic.Pointer[App]         // of the configuration in force; nil before the first start
 	cache atomic.Pointer[cache.Cache] // nil before the first start and after the end
-	key   atomic.Pointer[[]byte]      // of the store; nil if it could not be read
 	ready chan struct{}               // closed when cache is set for the first time
 	taken atomic.Int64                // when an app took it over last, in Unix nanoseconds
 
@@ -125,14 +124,6 @@ func (e *Engine) Store() string {
 	return ""
 }
 
-// Secret returns the store's key, which is the same on all nodes, or nil if it is not known.
-func (e *Engine) Secret() []byte {
-	if key := e.key.Load(); key != nil {
-		return *key
-	}
-	return nil
-}
-
 // totals returns a summary of the cache, or false if the cache is not open.
 func (e *Engine) totals() (status.Summary, bool) {
 	c := e.cache.Load()
@@ -197,9 +188,6 @@ func (e *Engine) open(a *App) error {
 	})
 	if err != nil {
 		return errors.Join(fmt.Errorf("opening the cache: %w", err), store.Close())
-	}
-	if key, err := store.Secret(context.Background()); err == nil {
-		e.key.Store(&key)
 	}
 	e.store, e.memory = store, a.Memory
 	e.app.Store(a)                                               // before the first request

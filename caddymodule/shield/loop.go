@@ -4,8 +4,6 @@
 package shield
 
 import (
-	"crypto/hmac"
-	"crypto/sha256"
 	"encoding/base64"
 	"fmt"
 	"net/http"
@@ -29,19 +27,17 @@ type loop struct {
 	logged rate.Sometimes
 }
 
-// loopID returns the ID that stands for the shield in [loopField], the same on all nodes; "" if the store
-// is away.
+// loopID returns the ID that stands for the shield in [loopField], the same on all nodes; "" before the
+// store is open.
 func (s *Shield) loopID() string {
 	if id := s.loop.id.Load(); id != nil {
 		return *id
 	}
-	secret := s.engine.Secret()
-	if secret == nil {
+	mark := s.engine.Mark("loop " + s.identity)
+	if mark == "" {
 		return ""
 	}
-	mac := hmac.New(sha256.New, secret)
-	fmt.Fprintf(mac, "loop %s", s.identity)
-	id := "id=" + base64.RawURLEncoding.EncodeToString(mac.Sum(nil)[:12])
+	id := "id=" + base64.RawURLEncoding.EncodeToString([]byte(mark[:12]))
 	s.loop.id.Store(&id)
 	return id
 }

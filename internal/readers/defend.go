@@ -6,6 +6,7 @@ package readers
 import (
 	"cmp"
 	"net/http"
+	"slices"
 	"time"
 
 	"golang.org/x/time/rate"
@@ -103,7 +104,7 @@ func (e recent) next(now time.Time, most int, interval time.Duration) time.Time 
 
 // check decides on a request of a reader that is not a person.
 func (d Limits) check(s *state, r *Request) Verdict {
-	if d.RequireUserAgent && nameOf(r) == nameless {
+	if d.RequireUserAgent && slices.Contains([]string{"", nameless}, printable(shortened(r.UserAgent))) {
 		// RFC 9110 section 15.5.4: the same request should not be repeated.
 		return Verdict{Status: http.StatusForbidden, Reason: "a User-Agent that says who is asking is required"}
 	}

@@ -75,7 +75,10 @@ func (f *Feeds) Subscribers(feed string, now time.Time) int {
 	}
 	c := known.(*FeedCounter)
 	c.turn(weekOf(now))
-	return int(c.both().count())
+	both := make(sketch, weekWords)
+	both.merge(c.sketches[0][:])
+	both.merge(c.sketches[1][:])
+	return int(both.count())
 }
 
 // Forget drops the counter of a feed.
@@ -137,14 +140,6 @@ func (c *FeedCounter) take(feed string) Served {
 // ago returns the sketch of this week (0) or the last one (1).
 func (c *FeedCounter) ago(weeks uint32) sketch {
 	return c.sketches[(c.current.Load()+weeks)&1][:]
-}
-
-// both returns the sketch of both weeks.
-func (c *FeedCounter) both() sketch {
-	both := make(sketch, weekWords)
-	both.merge(c.sketches[0][:])
-	both.merge(c.sketches[1][:])
-	return both
 }
 
 func weekOf(now time.Time) int64 { return now.Unix() / int64(week/time.Second) }

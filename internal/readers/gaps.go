@@ -27,13 +27,6 @@ type gaps struct {
 	High   int64                      `json:"high"`
 }
 
-func (g *gaps) total() (n int64) {
-	for _, count := range g.Counts {
-		n += int64(count)
-	}
-	return n
-}
-
 func (g *gaps) add(gap time.Duration) {
 	seconds := int64(gap / time.Second)
 	one := gaps{Low: seconds, High: seconds}
@@ -57,7 +50,10 @@ func (g *gaps) merge(o *gaps) {
 // median estimates the median gap in seconds, as if the gaps of a bucket were spread
 // evenly over it. It returns 0 if no gap was counted.
 func (g *gaps) median() int64 {
-	below, total := int64(0), g.total()
+	var below, total int64
+	for _, n := range g.Counts {
+		total += int64(n)
+	}
 	for i, n := range g.Counts {
 		if n == 0 || 2*(below+int64(n)) < total {
 			below += int64(n)

@@ -56,9 +56,9 @@ type proxy struct {
 func NewLimiter() *Limiter { return newLimiter(maxClients) }
 
 func newLimiter(limit int) *Limiter {
-	l := &Limiter{seed: newSeed(), proxies: newLRU[proxy](maxProxies, nil), fleets: newLRU[[]place](maxFleets, nil)}
+	l := &Limiter{seed: newSeed(), proxies: newLRU[proxy](maxProxies), fleets: newLRU[[]place](maxFleets)}
 	for i := range l.shards {
-		l.shards[i].readers, l.shards[i].persons = newLRU[state](limit/shards, nil), newLRU[recent](limit/shards/4, nil)
+		l.shards[i].readers, l.shards[i].persons = newLRU[state](limit/shards), newLRU[recent](limit/shards/4)
 	}
 	return l
 }

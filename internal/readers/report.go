@@ -26,9 +26,9 @@ type ReportOptions struct {
 
 // Report returns a report of the requests that were counted.
 func (s *Statistics) Report(o ReportOptions) status.ReaderReport {
-	all, forgotten := s.merged(o)
+	all := s.merged(o)
 	declared := declaredSubscribers(all[ofReaders])
-	r := status.ReaderReport{Capacity: s.limit, Forgotten: forgotten, Feeds: []status.FeedReaders{}}
+	r := status.ReaderReport{Feeds: []status.FeedReaders{}}
 	var total Counters
 	for i := range all[ofFeeds] {
 		c := &all[ofFeeds][i]
@@ -58,12 +58,10 @@ func (s *Statistics) Report(o ReportOptions) status.ReaderReport {
 	return r
 }
 
-// merged returns copies of the counters for a report, merged by key, and how many
-// readers were forgotten.
-func (s *Statistics) merged(o ReportOptions) (all Snapshot, forgotten int64) {
+// merged returns copies of the counters for a report, merged by key.
+func (s *Statistics) merged(o ReportOptions) (all Snapshot) {
 	s.lock()
 	own := s.snapshot(s.limit)
-	forgotten = s.forgotten
 	s.mu.Unlock()
 	oldest := int64(0)
 	if !o.Now.IsZero() {
@@ -86,7 +84,7 @@ func (s *Statistics) merged(o ReportOptions) (all Snapshot, forgotten int64) {
 			}
 		}
 	}
-	return all, forgotten
+	return all
 }
 
 // declaredSubscribers returns the numbers of subscribers that aggregators declare, by

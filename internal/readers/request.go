@@ -4,7 +4,6 @@
 package readers
 
 import (
-	"cmp"
 	"net/http"
 	"net/netip"
 	"net/url"
@@ -71,24 +70,12 @@ func (r *Request) whole() bool {
 func FromHTTP(r *http.Request, feed string, client netip.Addr, at time.Time) Request {
 	return Request{
 		Time: at, Feed: feed, Client: client, Method: r.Method,
-		UserAgent:       first(r.Header["User-Agent"]),
-		IfNoneMatch:     first(r.Header["If-None-Match"]),
-		IfModifiedSince: first(r.Header["If-Modified-Since"]),
+		UserAgent:       r.Header.Get("User-Agent"),
+		IfNoneMatch:     r.Header.Get("If-None-Match"),
+		IfModifiedSince: r.Header.Get("If-Modified-Since"),
 		Compression:     acceptsCompression(r.Header["Accept-Encoding"]),
 		Person:          wantsPage(r.Header) || linked(r),
 	}
-}
-
-// nameOf returns the User-Agent, or "-" if it is missing.
-func nameOf(r *Request) string {
-	return cmp.Or(printable(shortened(r.UserAgent)), nameless)
-}
-
-func first(lines []string) string {
-	if len(lines) == 0 {
-		return ""
-	}
-	return lines[0]
 }
 
 // compressions are the content codings that save bytes.
@@ -107,7 +94,7 @@ func acceptsCompression(lines []string) bool {
 // prefers HTML. Feed readers that search pages for feeds accept HTML too, but name a feed
 // type first.
 func wantsPage(h http.Header) bool {
-	if mode := first(h["Sec-Fetch-Mode"]); mode != "" {
+	if mode := h.Get("Sec-Fetch-Mode"); mode != "" {
 		return mode == "navigate"
 	}
 	accept := strings.Join(h["Accept"], ",")
@@ -126,7 +113,7 @@ func wantsPage(h http.Header) bool {
 // linked reports whether a request comes from a link: its Referer is another page.
 // SimplePie, and so FreshRSS and WordPress, send the feed's own URL as Referer.
 func linked(r *http.Request) bool {
-	referer := first(r.Header["Referer"])
+	referer := r.Header.Get("Referer")
 	if referer == "" {
 		return false
 	}

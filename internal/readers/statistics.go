@@ -55,10 +55,9 @@ type Statistics struct {
 	length  time.Duration // of a period
 	waiting chan Request  // requests that found the lock taken
 
-	mu        sync.Mutex // guards all below
-	agents    lru[agent] // by the hash of the User-Agent
-	lists     [3]lru[Counters]
-	forgotten int64 // readers that were evicted
+	mu     sync.Mutex // guards all below
+	agents lru[agent] // by the hash of the User-Agent
+	lists  [3]lru[Counters]
 }
 
 // The lists of [Statistics] and of a [Snapshot].
@@ -73,12 +72,10 @@ const (
 func NewStatistics(period time.Duration) *Statistics { return newStatistics(period, maxReaders) }
 
 func newStatistics(period time.Duration, limit int) *Statistics {
-	s := &Statistics{seed: newSeed(), limit: limit, length: period, waiting: make(chan Request, maxWaiting), agents: newLRU[agent](maxAgents, nil)}
-	s.lists = [...]lru[Counters]{
-		ofFeeds: newLRU[Counters](limit/8, nil), ofFamilies: newLRU[Counters](limit/4, nil),
-		ofReaders: newLRU(limit, func(uint64, *Counters) { s.forgotten++ }),
+	return &Statistics{
+		seed: newSeed(), limit: limit, length: period, waiting: make(chan Request, maxWaiting), agents: newLRU[agent](maxAgents),
+		lists: [...]lru[Counters]{ofFeeds: newLRU[Counters](limit / 8), ofFamilies: newLRU[Counters](limit / 4), ofReaders: newLRU[Counters](limit)},
 	}
-	return s
 }
 
 // lru holds values by hash, and evicts the least recently used ones.
@@ -86,8 +83,8 @@ type lru[V any] struct {
 	*simplelru.LRU[uint64, *V]
 }
 
-func newLRU[V any](capacity int, evicted func(uint64, *V)) lru[V] {
-	values, err := simplelru.NewLRU(max(capacity, 1), evicted)
+func newLRU[V any](capacity int) lru[V] {
+	values, err := simplelru.NewLRU[uint64, *V](max(capacity, 1), nil)
 	if err != nil {
 		panic(err) // only for a capacity below 1
 	}

@@ -87,9 +87,6 @@ type ReaderReport struct {
 	Families []Reader      `json:"families"` // one for each User-Agent family, over all networks
 
 	Hours [24]int64 `json:"hours"` // requests by hour of day, GMT
-
-	Capacity  int   `json:"capacity"`  // the most readers of feeds that are remembered
-	Forgotten int64 `json:"forgotten"` // evicted readers
 }
 
 // Readers is a summary of a [ReaderReport].
