@@ -4,8 +4,8 @@
 package command
 
 import (
+	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -92,18 +92,11 @@ func (o *checkOptions) run(ctx context.Context, argument string, out, stderr io.
 	if err != nil {
 		return err
 	}
-	if o.json {
-		err = writeJSON(out, report)
-	} else {
-		_, err = io.WriteString(out, checkText(report))
-	}
-	if err != nil {
-		return fmt.Errorf("writing the report: %w", err)
-	}
-	if report.Problem != "" {
-		return errors.New(report.Problem)
-	}
-	return nil
+	err = printAs(out, o.json, "report", report, func(out io.Writer) error {
+		_, err := io.WriteString(out, checkText(report))
+		return err
+	})
+	return cmp.Or(err, problem(report.Problem))
 }
 
 // newClient is a client for polls by hand. Private addresses may be reached: here it

@@ -5,6 +5,7 @@ package command
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -137,18 +138,8 @@ func (o *explainOptions) run(ctx context.Context, what string, stdin io.Reader, 
 		return err
 	}
 	e, d := x.explain()
-	if o.json {
-		err = writeJSON(out, e)
-	} else {
-		err = e.writeText(out, d)
-	}
-	if err != nil {
-		return fmt.Errorf("writing the explanation: %w", err)
-	}
-	if e.Problem != "" {
-		return errors.New(e.Problem)
-	}
-	return nil
+	err = printAs(out, o.json, "explanation", e, func(out io.Writer) error { return e.writeText(out, d) })
+	return cmp.Or(err, problem(e.Problem))
 }
 
 // askTimeout is how long an instance has to say what it knows, before the origin is
@@ -177,18 +168,8 @@ func (o *explainOptions) explainKnown(ctx context.Context, argument string, out 
 		return false, err
 	}
 	e := explanationOf(f)
-	if o.json {
-		err = writeJSON(out, e)
-	} else {
-		err = writeFeed(out, f, time.Now())
-	}
-	if err != nil {
-		return true, fmt.Errorf("writing the explanation: %w", err)
-	}
-	if e.Problem != "" {
-		return true, errors.New(e.Problem)
-	}
-	return true, nil
+	err = printAs(out, o.json, "explanation", e, func(out io.Writer) error { return writeFeed(out, f, time.Now()) })
+	return true, cmp.Or(err, problem(e.Problem))
 }
 
 // explanationOf returns the JSON form for a feed of an instance. The format comes from

@@ -110,6 +110,28 @@ func exit(cmd *cobra.Command, code int, err error) error {
 	return caddycmd.WrapCommandFuncForCobra(func(caddycmd.Flags) (int, error) { return code, nil })(cmd, nil)
 }
 
+// printAs prints v as JSON, or by text for people. what names it in an error.
+func printAs(out io.Writer, asJSON bool, what string, v any, text func(io.Writer) error) error {
+	err := error(nil)
+	if asJSON {
+		err = writeJSON(out, v)
+	} else {
+		err = text(out)
+	}
+	if err != nil {
+		return fmt.Errorf("writing the %s: %w", what, err)
+	}
+	return nil
+}
+
+// problem returns an error of a text, or nil if it is empty.
+func problem(text string) error {
+	if text == "" {
+		return nil
+	}
+	return errors.New(text)
+}
+
 // writeJSON prints one JSON document.
 func writeJSON(out io.Writer, v any) error {
 	enc := json.NewEncoder(out)

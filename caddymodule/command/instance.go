@@ -117,6 +117,35 @@ func (i *instance) do(ctx context.Context, path, name string) (*http.Response, e
 	return nil, i.refusal(resp)
 }
 
+// show sends a request, and prints the response: as it is for --json, otherwise decoded into a value and
+// by text, which prints that.
+func (a *asking) show(ctx context.Context, out io.Writer, path, name string, into any, text func() error) error {
+	i, err := a.instance()
+	if err != nil {
+		return err
+	}
+	resp, err := i.do(ctx, path, name)
+	if err != nil {
+		return err
+	}
+	if a.json {
+		return copyJSON(out, resp)
+	}
+	if err := decodeJSON(resp, into); err != nil {
+		return err
+	}
+	return text()
+}
+
+// copyJSON prints a response unchanged.
+func copyJSON(out io.Writer, resp *http.Response) error {
+	defer resp.Body.Close()
+	if _, err := io.Copy(out, resp.Body); err != nil {
+		return fmt.Errorf("printing the response of the instance: %w", err)
+	}
+	return nil
+}
+
 // cause is what the system said.
 func cause(err error) error {
 	if number, ok := errors.AsType[syscall.Errno](err); ok {
@@ -170,15 +199,6 @@ func decodeJSON(resp *http.Response, into any) error {
 	defer resp.Body.Close()
 	if err := json.NewDecoder(resp.Body).Decode(into); err != nil {
 		return fmt.Errorf("reading the response of the instance: %w", err)
-	}
-	return nil
-}
-
-// copyJSON prints a response unchanged.
-func copyJSON(out io.Writer, resp *http.Response) error {
-	defer resp.Body.Close()
-	if _, err := io.Copy(out, resp.Body); err != nil {
-		return fmt.Errorf("printing the response of the instance: %w", err)
 	}
 	return nil
 }

@@ -5,7 +5,6 @@ package command
 
 import (
 	"cmp"
-	"context"
 	"fmt"
 	"io"
 	"strings"
@@ -28,30 +27,13 @@ with its reasons. Readers of the same kind are one line; --json lists each of th
 Of gateways, no reader is remembered.`,
 		Args: rangeArgs(0, 1, "at most the URL of one feed"),
 		RunE: run(func(cmd *cobra.Command, args []string) error {
-			return o.readers(cmd.Context(), strings.Join(args, ""), cmd.OutOrStdout())
+			var report status.ReaderReport
+			out := cmd.OutOrStdout()
+			return o.show(cmd.Context(), out, "/pollard/readers", strings.Join(args, ""), &report, func() error { return writeReaders(out, report) })
 		}),
 	}
 	o.addFlags(cmd)
 	return cmd
-}
-
-func (o *asking) readers(ctx context.Context, feed string, out io.Writer) error {
-	i, err := o.instance()
-	if err != nil {
-		return err
-	}
-	resp, err := i.do(ctx, "/pollard/readers", feed)
-	if err != nil {
-		return err
-	}
-	if o.json {
-		return copyJSON(out, resp)
-	}
-	var report status.ReaderReport
-	if err := decodeJSON(resp, &report); err != nil {
-		return err
-	}
-	return writeReaders(out, report)
 }
 
 func writeReaders(out io.Writer, report status.ReaderReport) error {

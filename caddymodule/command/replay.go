@@ -102,15 +102,7 @@ func (o *replayOptions) run(ctx context.Context, stdin io.Reader, out, stderr io
 		}
 		return err
 	}
-	if !o.json {
-		err = report.WriteText(out)
-	} else {
-		err = writeJSON(out, report)
-	}
-	if err != nil {
-		return fmt.Errorf("writing the report: %w", err)
-	}
-	return nil
+	return printAs(out, o.json, "report", report, report.WriteText)
 }
 
 // resolve makes a replay's options of the flags.

@@ -19,18 +19,12 @@ import (
 )
 
 // feedCommand returns a command about one feed.
-func feedCommand(use, short, long string, do func(o *asking, i *instance, cmd *cobra.Command, feed string) error) *cobra.Command {
+func feedCommand(use, short, long string, do func(o *asking, cmd *cobra.Command, feed string) error) *cobra.Command {
 	var o asking
 	cmd := &cobra.Command{
 		Use: use + " <URL>", Short: short, Long: long,
 		Args: exactArgs(1, "the URL of one feed"),
-		RunE: run(func(cmd *cobra.Command, args []string) error {
-			i, err := o.instance()
-			if err != nil {
-				return err
-			}
-			return do(&o, i, cmd, args[0])
-		}),
+		RunE: run(func(cmd *cobra.Command, args []string) error { return do(&o, cmd, args[0]) }),
 	}
 	o.addFlags(cmd)
 	return cmd
@@ -43,25 +37,25 @@ the reason, the result of the last poll, and the version that readers get.
 
 The feed is named by its own URL, by its path at a gateway (/rachel.xml), or by its
 address there (http://feeds.home.arpa/https://example.com/feed.xml). Nothing is polled.`,
-		func(o *asking, i *instance, cmd *cobra.Command, feed string) error {
-			return o.print(i, cmd, "/pollard/feeds", feed)
-		})
+		func(o *asking, cmd *cobra.Command, feed string) error { return o.print(cmd, "/pollard/feeds", feed) })
 }
 
 func refreshCommand() *cobra.Command {
 	return feedCommand("refresh", "Polls a feed of the running instance now",
 		`Polls a feed of the running instance now, if min_interval and its origin allow it,
 and shows the result. A feed of a shield is polled whatever min_interval says.`,
-		func(o *asking, i *instance, cmd *cobra.Command, feed string) error {
-			return o.print(i, cmd, "/pollard/refresh", feed)
-		})
+		func(o *asking, cmd *cobra.Command, feed string) error { return o.print(cmd, "/pollard/refresh", feed) })
 }
 
 func forgetCommand() *cobra.Command {
 	return feedCommand("forget", "Removes a feed from the running instance",
 		`Removes a feed from the running instance, with its versions, validators and schedule.
 The next request for it starts a new feed.`,
-		func(o *asking, i *instance, cmd *cobra.Command, feed string) error {
+		func(o *asking, cmd *cobra.Command, feed string) error {
+			i, err := o.instance()
+			if err != nil {
+				return err
+			}
 			resp, err := i.do(cmd.Context(), "/pollard/forget", feed)
 			if err != nil {
 				return err
@@ -76,19 +70,10 @@ The next request for it starts a new feed.`,
 }
 
 // print sends a request about a feed, and prints the feed in the response.
-func (o *asking) print(i *instance, cmd *cobra.Command, path, feed string) error {
-	resp, err := i.do(cmd.Context(), path, feed)
-	if err != nil {
-		return err
-	}
-	if o.json {
-		return copyJSON(cmd.OutOrStdout(), resp)
-	}
+func (o *asking) print(cmd *cobra.Command, path, feed string) error {
 	var f status.Feed
-	if err := decodeJSON(resp, &f); err != nil {
-		return err
-	}
-	return writeFeed(cmd.OutOrStdout(), f, time.Now())
+	out := cmd.OutOrStdout()
+	return o.show(cmd.Context(), out, path, feed, &f, func() error { return writeFeed(out, f, time.Now()) })
 }
 
 // writeFeed prints a feed for people: the reason first, then the facts.

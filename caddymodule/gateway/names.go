@@ -12,6 +12,7 @@ import (
 
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
+	"github.com/feedpollard/pollard/caddymodule/poller"
 	"github.com/feedpollard/pollard/internal/feedurl"
 )
 
@@ -92,25 +93,12 @@ func (g *Gateway) hosts() (names []string) {
 	if g.server == nil {
 		return nil
 	}
-	for _, route := range g.server.Routes {
-		if !holds(route, g) {
-			continue
-		}
-		for _, set := range route.MatcherSets {
+	for _, way := range poller.SiteOf(g.server.Routes, g) {
+		for _, set := range slices.Concat(way...) {
 			for _, matcher := range set {
-				if hosts, ok := matcher.(*caddyhttp.MatchHost); ok {
-					names = append(names, *hosts...)
-				}
+				names = append(names, *matcher.(*caddyhttp.MatchHost)...)
 			}
 		}
 	}
 	return slices.DeleteFunc(names, func(name string) bool { return strings.ContainsAny(name, "*{") })
-}
-
-// holds reports whether a handler is in a route.
-func holds(route caddyhttp.Route, handler caddyhttp.MiddlewareHandler) bool {
-	return slices.ContainsFunc(route.Handlers, func(h caddyhttp.MiddlewareHandler) bool {
-		inner, ok := h.(*caddyhttp.Subroute)
-		return h == handler || ok && slices.ContainsFunc(inner.Routes, func(r caddyhttp.Route) bool { return holds(r, handler) })
-	})
 }
