@@ -276,7 +276,13 @@ func (s *gateway) countServed(status int, bytes int64) {
 func (s *gateway) record(l *Line, v *reader, r *readers.Request) {
 	sent := s.sent()
 	s.countServed(s.answer.status, sent)
-	s.report.HandshakeBytes += s.handshake(l)
+	tls := s.handshake(l)
+	s.report.HandshakeBytes += tls
+	if ok := l.Method == http.MethodGet && l.Status == http.StatusOK && s.answer.status == http.StatusOK; ok &&
+		l.Bytes > s.sizes.packed/2 && (l.Bytes >= s.sizes.plainFrom) == (sent >= s.sizes.plainFrom) {
+		s.report.WholeBytes += l.Bytes - tls
+		s.report.ServedWholeBytes += sent
+	}
 	if v.got != nil {
 		v.got.bytes += sent
 		if s.answer.status/100 == 4 {

@@ -93,7 +93,7 @@ func TestGoldenLogs(t *testing.T) {
 			golden := filepath.Join("testdata", log+".json")
 			for name, text := range map[string]string{"plain": string(text), "gzip": zip(t, string(text))} {
 				r := run(t, text, options(t))
-				for _, bytes := range []*int64{&r.OriginBytes, &r.ServedBytes, &r.Feed.Compressed, &r.Readers[0].ServedBytes} {
+				for _, bytes := range []*int64{&r.OriginBytes, &r.ServedBytes, &r.ServedWholeBytes, &r.Feed.Compressed, &r.Readers[0].ServedBytes} {
 					if *bytes <= 0 {
 						t.Errorf("%s: no bytes in %+v", name, r)
 					}

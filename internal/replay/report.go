@@ -34,6 +34,10 @@ type Report struct {
 	// To readers, in the replay. Bytes include header fields if those of the log do.
 	Served      map[string]int64 `json:"served"` // answers by status
 	ServedBytes int64            `json:"served_bytes"`
+	// Of the requests that got the whole feed in the same coding in both. They differ if the given
+	// feed is not as large as the log's.
+	WholeBytes       int64 `json:"whole_bytes"`
+	ServedWholeBytes int64 `json:"served_whole_bytes"`
 	// HandshakeBytes estimates the bytes of TLS handshakes in the log. ServedBytes does
 	// not include them.
 	HandshakeBytes int64 `json:"handshake_bytes"`

@@ -6,6 +6,7 @@ package replay
 import (
 	"fmt"
 	"io"
+	"math"
 	"net/http"
 	"strconv"
 	"strings"
@@ -19,6 +20,9 @@ import (
 
 // tableRows bounds the readers in the text.
 const tableRows = 20
+
+// anotherSize is by which share the bytes of whole answers must differ for the feed to have another size.
+const anotherSize = 0.02
 
 // WriteText writes the report for a publisher.
 func (r *Report) WriteText(out io.Writer) error {
@@ -45,6 +49,9 @@ func (r *Report) writeSubject(b *strings.Builder) {
 	}
 	fmt.Fprintf(b, "The feed: %s, %s entries, %s, with gzip %s; %s\n",
 		strings.TrimSpace(name+" "+r.Feed.Version), count(int64(r.Feed.Entries)), status.Size(r.Feed.Bytes), status.Size(r.Feed.Compressed), changes)
+	if math.Abs(float64(r.ServedWholeBytes-r.WholeBytes)) > anotherSize*float64(r.WholeBytes) {
+		fmt.Fprintf(b, "In the log the feed had another size: whole answers have %s bytes here, for that reason alone.\n", change(r.WholeBytes, r.ServedWholeBytes))
+	}
 }
 
 // writeComparison compares the log with the replay.

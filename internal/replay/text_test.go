@@ -58,3 +58,18 @@ func TestChange(t *testing.T) {
 		}
 	}
 }
+
+// Bytes that rise or fall because the given feed is not as large as the log's are explained.
+func TestFeedOfAnotherSize(t *testing.T) {
+	o := options(t)
+	for share, want := range map[float64]string{0.9: "whole answers have +11.1 % bytes", 1: "", 1.25: "whole answers have -20.0 % bytes"} {
+		log := visit{at: monday, status: 304}.String() + hourly(1, visit{status: 200, bytes: int(share * float64(len(o.Feed))), agent: "NewsReader/1.0"})
+		var b strings.Builder
+		if err := run(t, log, o).WriteText(&b); err != nil {
+			t.Fatal(err)
+		}
+		if got := b.String(); !strings.Contains(got, want) || want == "" && strings.Contains(got, "another size") {
+			t.Errorf("%v of the size: %s", share, got)
+		}
+	}
+}
