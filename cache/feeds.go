@@ -36,7 +36,7 @@ func (c *Cache) Shows(ctx context.Context, key string, shown Shown) bool {
 // ID, URL, Title, State, Configured, Failures, Incident and NextPoll alone. It ends with the first error.
 func (c *Cache) Feeds(ctx context.Context, shown Shown) iter.Seq2[status.Feed, error] {
 	return func(yield func(status.Feed, error) bool) {
-		for records, err := range store.Pages(ctx, c.store, recordsAtOnce) {
+		for records, err := range store.Pages(ctx, c.store.Records, recordsAtOnce) {
 			if err != nil {
 				yield(status.Feed{}, err)
 				return
@@ -80,7 +80,7 @@ func (c *Cache) listed(r *store.Record, shown Shown) (out status.Feed, ok bool) 
 // Keys returns the keys of feeds that have the prefix, in no particular order. It reads
 // all records.
 func (c *Cache) Keys(ctx context.Context, prefix string) (keys []string) {
-	for records := range store.Pages(ctx, c.store, recordsAtOnce) {
+	for records := range store.Pages(ctx, c.store.Records, recordsAtOnce) {
 		for _, r := range records {
 			if strings.HasPrefix(r.URL, prefix) {
 				keys = append(keys, r.URL)

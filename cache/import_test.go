@@ -144,7 +144,7 @@ func TestExportCarriesPauses(t *testing.T) {
 		if len(pauses) != 1 || pauses[0].Scope != "host limited.test 5" || pauses[0].Step != 2 || pauses[0].For != 58*time.Minute {
 			t.Errorf("pauses: %+v", pauses)
 		}
-		for r, err := range store.Pages(t.Context(), other, 10) {
+		for r, err := range store.Pages(t.Context(), other.Records, 10) {
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -154,7 +154,7 @@ func (f *feedRow) begin(now, since Time, url string, hold time.Duration) {
 	f.last, f.hopped, f.earliest, f.until, f.waiting = known.last, known.hopped, known.earliest, known.until, known.waiting
 	f.askers = known.askers
 	if known.asked != Never {
-		f.seen = known.seen << min(max(0, now.day()-known.asked.day()), 32) & (1<<32 - 1)
+		f.seen = shifted(known.seen, known.asked, max(now, known.asked))
 	}
 	// The decision of an earlier one counts. If a server is lost, so may its record be, with its last poll.
 	f.next = max(now, f.earliest, f.last.Add(max(hold, known.hold)), since.Add(hold))

@@ -141,8 +141,9 @@ func restore(tx Tx, saved []Saved) error {
 	ids := make([]ID, len(saved))
 	domains := make(map[string]string, len(saved))
 	for i, r := range saved {
-		ids[i] = r.ID
-		domains[hostRowOf(r.ID, r.Host)] = r.Host.Domain
+		if ids[i] = r.ID; r.URL != "" {
+			domains[hostRowOf(r.ID, r.Host)] = r.Host.Domain
+		}
 	}
 	hosts, feeds, err := lockAll(tx, domains, ids)
 	if err != nil {
@@ -155,20 +156,31 @@ func restore(tx Tx, saved []Saved) error {
 			continue
 		}
 		restoreOne(tx, now, f, r)
-		readyWhen(tx, hosts[f.row()])
+		if r.URL != "" {
+			readyWhen(tx, hosts[f.row()])
+		}
 	}
 	return nil
 }
 
 func restoreOne(tx Tx, now Time, f *feedRow, r Saved) {
-	if !f.known { // what was remembered of it counts
+	if !f.known && r.URL != "" { // what was remembered of it counts
 		f.begin(now, tx.Since(), r.URL, r.Hold)
+	}
+	if last := before(now, r.Polled); last > f.last || r.URL != "" {
+		f.last, f.hold = max(f.last, last), r.Hold
 	}
 	if r.NotBefore > 0 {
 		f.earliest = max(f.earliest, now.Add(r.NotBefore))
 	}
 	if r.Hopped > 0 {
 		f.hopped = max(f.hopped, before(now, r.Hopped))
+	}
+	f.restoreAskers(now, r.Record)
+	if r.URL == "" {
+		f.until = max(f.until, now.Add(min(r.In, maxPause)))
+		f.save(tx, f.due(), nil, nil)
+		return
 	}
 	f.next = max(now.Add(r.In), f.earliest, f.next)
 	body := newBody{}
@@ -180,9 +192,8 @@ func restoreOne(tx Tx, now Time, f *feedRow, r Saved) {
 	if r.Polled >= 0 {
 		f.token = tx.Tokens(1) // so that no lease from before fits
 	}
-	f.url, f.hold, f.state, f.configured, f.host, f.pollState, f.feedState = r.URL, r.Hold, r.State, r.Configured, r.Host, r.PollState, r.FeedState
-	f.last, f.asked, f.place = max(f.last, before(now, r.Polled)), before(now, r.Asked), End
-	f.askers, f.seen = nil, 0
+	f.url, f.state, f.configured, f.host, f.pollState, f.feedState = r.URL, r.State, r.Configured, r.Host, r.PollState, r.FeedState
+	f.place = End
 	f.changed, f.news, f.outcome = now, number(f.version != 0), 0
 	f.classify(now)
 	f.save(tx, f.due(), append([]byte{}, f.pollState...), append([]byte{}, f.feedState...))

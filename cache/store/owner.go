@@ -157,11 +157,37 @@ func (f *feedRow) readBy(owners []Owner, at Time) {
 	case f.asked == Never: // but perhaps before it was forgotten
 		f.seen |= counts
 	case days >= 0:
-		f.seen = f.seen<<min(days, 32)&(1<<32-1) | counts
+		f.seen = shifted(f.seen, f.asked, at) | counts
 	case days > -32:
 		f.seen |= counts << -days
 	}
 	f.asked = max(f.asked, at)
+}
+
+// restoreAskers adds who asked, and on which days, to what is known of it. Askers that are known stay.
+func (f *feedRow) restoreAskers(now Time, r Record) {
+	seen, asked := f.asked, before(now, r.Asked)
+	if seen == Never { // see begin
+		seen = now
+	}
+	if f.asked = max(f.asked, asked); f.asked != Never {
+		f.seen = shifted(f.seen, seen, f.asked) | shifted(int64(r.Days), asked, f.asked)
+	}
+	if len(f.askers) > 0 {
+		return
+	}
+	for _, a := range r.Askers[:min(len(r.Askers), maxAskers)] {
+		f.askers = append(f.askers, asker{a.Owner, now.day() - a.Ago})
+	}
+}
+
+// shifted returns days as bits of which bit 0 is the day of another moment.
+func shifted(seen int64, from, to Time) int64 {
+	if days := to.day() - from.day(); days >= 0 {
+		return seen << min(days, 32) & (1<<32 - 1)
+	} else {
+		return seen >> min(-days, 32)
+	}
 }
 
 // daysRead returns on how many of the last 30 days the feed was read.

@@ -18,9 +18,19 @@ func (d *Database) Lookup(ctx context.Context, ids []ID) ([]Record, error) {
 }
 
 // Records implements [Store].
-func (d *Database) Records(ctx context.Context, after ID, limit int) (all []Record, err error) {
+func (d *Database) Records(ctx context.Context, after ID, limit int) ([]Record, error) {
+	return d.page(ctx, feedsAfter, after, limit)
+}
+
+// Forgotten implements [Store].
+func (d *Database) Forgotten(ctx context.Context, after ID, limit int) ([]Record, error) {
+	return d.page(ctx, forgottenAfter, after, limit)
+}
+
+// page reads up to limit records that are not damaged.
+func (d *Database) page(ctx context.Context, sql string, after ID, limit int) (all []Record, err error) {
 	for skip, left := 0, limit; left > 0; left = limit - len(all) {
-		records, rows, err := d.records(ctx, feedsAfter, one(after[:], left, skip))
+		records, rows, err := d.records(ctx, sql, one(after[:], left, skip))
 		if all = append(all, records...); err != nil || rows < left {
 			return all, err
 		}
@@ -44,7 +54,12 @@ func (d *Database) records(ctx context.Context, sql string, lists [][]any) (reco
 		now := tx.Now()
 		records := make([]Record, len(feeds))
 		for i := range feeds {
-			records[i] = feeds[i].record(now)
+			f, r := &feeds[i], &records[i]
+			*r = f.record(now)
+			r.Days = uint32(f.seen)
+			for _, a := range f.askers {
+				r.Askers = append(r.Askers, Asker{a.owner, now.day() - a.day})
+			}
 		}
 		return records, err
 	})

@@ -156,6 +156,8 @@ var (
 	feedByID    = selectFeed + ` from feed f where id = ?1`
 	feedIfKnown = selectFeed + ` from feed f where id = ?1 and url is not null`
 	feedsAfter  = selectFeed + ` from feed f where id > ?1 and url is not null order by id limit ?2 offset ?3`
+
+	forgottenAfter = selectFeed + ` from feed f where id > ?1 and url is null order by id limit ?2 offset ?3`
 )
 
 const (
@@ -248,8 +250,12 @@ func timeOf(column sql.NullInt64, null Time) Time {
 
 // record returns the feed as the engine sees it.
 func (f *feedRow) record(now Time) Record {
+	in := f.next
+	if !f.known {
+		in = f.until
+	}
 	return Record{
-		ID: f.id, URL: f.url, Token: f.token, In: f.next.Sub(now), Hold: f.hold,
+		ID: f.id, URL: f.url, Token: f.token, In: in.Sub(now), Hold: f.hold,
 		Polled: f.last.ago(now), Asked: f.asked.ago(now), Hopped: f.hopped.ago(now), NotBefore: max(0, f.earliest.Sub(now)),
 		Version: uint64(f.version), State: f.state, Host: f.host, Configured: f.configured, Rank: f.rank(), Established: f.established,
 		PollState: f.pollState, FeedState: f.feedState,

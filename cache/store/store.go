@@ -130,7 +130,7 @@ type Record struct {
 	URL   string
 	Token Token // of the last grant; 0: never granted
 	// In is the time to the next poll: 0 or less if it is due, [Ended] if
-	// automatic polling has ended.
+	// automatic polling has ended. Of a forgotten feed, it is for how long the record is kept.
 	In     time.Duration
 	Hold   time.Duration // what ClaimDue moves the next poll by
 	Polled time.Duration // since the last grant; negative: never granted
@@ -148,6 +148,17 @@ type Record struct {
 	Configured  bool
 	Rank        Rank
 	Established bool // configured, listed, or read on three of the last 30 days by someone of its best kind
+
+	// Askers are the owners that are remembered of those that asked, and Days the days on which the feed
+	// was read, as bits: bit 0 is the day of the last reader. A lease has neither.
+	Askers []Asker
+	Days   uint32
+}
+
+// Asker is an owner that asked for a feed, and how many days ago it did last.
+type Asker struct {
+	Owner Owner
+	Ago   int64
 }
 
 // State is the condition that a feed is in, apart from whether it is due.
@@ -337,6 +348,10 @@ type Store interface {
 	// it returns fewer than limit, these are the last.
 	Records(ctx context.Context, after ID, limit int) ([]Record, error)
 
+	// Forgotten reads what is remembered of feeds that were forgotten, and of URLs that only redirects led
+	// to, as Records does. These have no URL.
+	Forgotten(ctx context.Context, after ID, limit int) ([]Record, error)
+
 	// Touch records when readers last asked for feeds, and which owners did. Of several nodes
 	// the latest moment counts. IDs that are not known are ignored.
 	Touch(ctx context.Context, asked map[ID]Asked) error
@@ -358,8 +373,9 @@ type Store interface {
 	Trim(ctx context.Context, budget int64) (trimmed []ID, err error)
 
 	// Restore writes records as they are given, for an import. If there is a record already, it
-	// is replaced, but the later last poll and the later next poll count. A feed that was
-	// forgotten keeps its last poll and its pause, too.
+	// is replaced, but the later last poll and the later next poll count, and its askers stay. A feed that
+	// was forgotten keeps its last poll and its pause, too. A record without a URL adds to what is
+	// remembered.
 	Restore(ctx context.Context, saved []Saved) error
 
 	// Pauses returns the pauses of hosts and domains that are in force.
@@ -386,13 +402,13 @@ type Store interface {
 	Close() error
 }
 
-// Pages yields all records of a store in the order of their IDs, size at a time. It
+// Pages yields all records that read reads, in the order of their IDs, size at a time. It
 // ends with the first error.
-func Pages(ctx context.Context, s Store, size int) iter.Seq2[[]Record, error] {
+func Pages(ctx context.Context, read func(ctx context.Context, after ID, limit int) ([]Record, error), size int) iter.Seq2[[]Record, error] {
 	return func(yield func([]Record, error) bool) {
 		var after ID
 		for {
-			records, err := s.Records(ctx, after, size)
+			records, err := read(ctx, after, size)
 			if !yield(records, err) || err != nil || len(records) < size {
 				return
 			}

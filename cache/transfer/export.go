@@ -5,10 +5,12 @@ package transfer
 
 import (
 	"context"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"strconv"
 	"time"
 
 	"github.com/feedpollard/pollard/cache/store"
@@ -24,6 +26,10 @@ type exported struct {
 	LastPoll   *time.Time `json:"last_poll,omitempty"`
 	LastReader *time.Time `json:"last_reader,omitempty"`
 	Configured bool       `json:"configured,omitempty"`
+	// Askers are those that asked for it, and Days the last 32 days on which it was read, as bits: bit 0 is
+	// the day of LastReader.
+	Askers []exportedAsker `json:"askers,omitempty"`
+	Days   uint32          `json:"days,omitempty"`
 
 	// Of an export: what the engine has kept, and the version as it is stored.
 	State store.State `json:"state,omitempty"`
@@ -48,6 +54,14 @@ type exported struct {
 
 	// Pause makes the line that of a host's pause instead of a feed.
 	Pause *exportedPause `json:"pause,omitempty"`
+	// Forgotten makes it what is remembered of a feed without its URL, until NextPoll: its ID.
+	Forgotten string `json:"forgotten,omitempty"`
+}
+
+// exportedAsker is an owner that asked for a feed.
+type exportedAsker struct {
+	Owner string    `json:"owner"` // in hexadecimal
+	At    time.Time `json:"at"`    // on that day
 }
 
 // exportedPause is the pause of a host or domain in an export.
@@ -56,16 +70,19 @@ type exportedPause struct {
 	Until time.Time `json:"until"`
 	Why   string    `json:"why"`
 	Step  int       `json:"step,omitempty"`
+	URL   string    `json:"url,omitempty"` // of the feed that was refused
 }
 
 // never is the next poll of a feed that is not polled any more.
 const never = "never"
 
+const day = 24 * time.Hour
+
 // exportPage is how many records are read at once.
 const exportPage = 64
 
-// Export writes the pauses of hosts and all feeds of a store as lines of JSON, for [Import].
-// report is called from time to time with the number of feeds so far.
+// Export writes the pauses of hosts, all feeds of a store, and what is remembered of forgotten ones as
+// lines of JSON, for [Import]. report is called from time to time with the number of feeds so far.
 func Export(ctx context.Context, s store.Store, w io.Writer, report func(feeds int64)) error {
 	pauses, err := s.Pauses(ctx)
 	if err != nil {
@@ -75,26 +92,30 @@ func Export(ctx context.Context, s store.Store, w io.Writer, report func(feeds i
 	out, count := json.NewEncoder(w), int64(0)
 	out.SetEscapeHTML(false)
 	for _, p := range pauses {
-		if err := out.Encode(exported{Pause: &exportedPause{p.Scope, read.Add(p.For).UTC(), p.Why, p.Step}}); err != nil {
+		if err := out.Encode(exported{Pause: &exportedPause{p.Scope, read.Add(p.For).UTC(), p.Why, p.Step, p.URL}}); err != nil {
 			return fmt.Errorf("writing: %w", err)
 		}
 	}
-	for records, err := range store.Pages(ctx, s, exportPage) {
-		if err != nil {
-			return fmt.Errorf("reading feeds: %w", err)
-		}
-		read := time.Now()
-		for _, r := range records {
-			l, err := exportRecord(ctx, s, r, read)
+	for _, page := range []func(context.Context, store.ID, int) ([]store.Record, error){s.Records, s.Forgotten} {
+		for records, err := range store.Pages(ctx, page, exportPage) {
 			if err != nil {
-				return err
+				return fmt.Errorf("reading feeds: %w", err)
 			}
-			if err := out.Encode(l); err != nil {
-				return fmt.Errorf("writing: %w", err)
+			read := time.Now()
+			for _, r := range records {
+				l, err := exportRecord(ctx, s, r, read)
+				if err != nil {
+					return err
+				}
+				if err := out.Encode(l); err != nil {
+					return fmt.Errorf("writing: %w", err)
+				}
+				if r.URL != "" {
+					count++
+				}
 			}
+			report(count)
 		}
-		count += int64(len(records))
-		report(count)
 	}
 	return nil
 }
@@ -124,7 +145,13 @@ func exportRecord(ctx context.Context, s store.Store, r store.Record, now time.T
 	l := &exported{
 		URL: r.URL, NextPoll: never, Configured: r.Configured, State: r.State, Hold: r.Hold.Seconds(), Space: r.Host.Spacing.Seconds(),
 		LastPoll: timeBefore(now, r.Polled), LastReader: timeBefore(now, r.Asked), LastHop: timeBefore(now, r.Hopped),
-		Facts: r.PollState, Memo: r.FeedState,
+		Facts: r.PollState, Memo: r.FeedState, Days: r.Days,
+	}
+	for _, a := range r.Askers {
+		l.Askers = append(l.Askers, exportedAsker{strconv.FormatInt(int64(a.Owner), 16), now.Add(-time.Duration(a.Ago) * day).UTC()})
+	}
+	if r.URL == "" {
+		l.Forgotten, l.State = hex.EncodeToString(r.ID[:]), ""
 	}
 	if r.In != store.Ended {
 		l.NextPoll = now.Add(r.In).UTC().Format(time.RFC3339Nano)

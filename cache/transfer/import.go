@@ -7,11 +7,13 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
+	"strconv"
 	"strings"
 	"time"
 
@@ -101,7 +103,7 @@ func (i *Importer) flush(ctx context.Context) error {
 		return fmt.Errorf("storing feeds, after %d of them: %w", i.done, err)
 	}
 	for _, s := range i.batch {
-		if s.Pause == nil {
+		if s.URL != "" {
 			i.done++
 		}
 	}
@@ -124,6 +126,8 @@ func (i *Importer) read(ctx context.Context, text []byte) (store.Saved, error) {
 	}
 	ours := len(l.Memo) > 0 || len(l.Facts) > 0
 	switch {
+	case l.Forgotten != "":
+		return i.readForgotten(&l)
 	case l.URL == "":
 		return store.Saved{}, errors.New(`it names no feed: expected {"url": "https://..."}`)
 	case ours && feedstate.Shielded(l.URL):
@@ -137,18 +141,13 @@ func (i *Importer) read(ctx context.Context, text []byte) (store.Saved, error) {
 		}
 		l.URL = key
 	}
-	s := store.Saved{Record: store.Record{
-		ID: feedstate.IDOf(l.URL), URL: l.URL, Polled: i.ago(l.LastPoll), Asked: i.ago(l.LastReader), Hopped: i.ago(l.LastHop), Configured: l.Configured,
-	}}
-	if l.NotBefore != nil {
-		s.NotBefore = min(l.NotBefore.Sub(i.now), longest)
+	s, err := i.readTimes(&l)
+	if err != nil {
+		return store.Saved{}, err
 	}
+	s.ID, s.URL, s.Configured = feedstate.IDOf(l.URL), l.URL, l.Configured
 	if !feedstate.Shielded(l.URL) {
 		s.Host = i.Host(feedstate.ParseKey(l.URL).URL())
-	}
-	var err error
-	if s.In, err = i.in(l.NextPoll); err != nil {
-		return store.Saved{}, err
 	}
 	if ours {
 		err = i.readExported(&s, &l)
@@ -158,12 +157,42 @@ func (i *Importer) read(ctx context.Context, text []byte) (store.Saved, error) {
 	return s, err
 }
 
+// readTimes reads when a feed was polled and read, and when it will be.
+func (i *Importer) readTimes(l *exported) (s store.Saved, err error) {
+	s.Record = store.Record{Polled: i.ago(l.LastPoll), Asked: i.ago(l.LastReader), Hopped: i.ago(l.LastHop), Hold: seconds(l.Hold), Days: l.Days}
+	if l.NotBefore != nil {
+		s.NotBefore = min(l.NotBefore.Sub(i.now), longest)
+	}
+	if s.Hold < 0 || s.Hold > longest {
+		return s, fmt.Errorf("hold_seconds: %g is not the length of an interval", l.Hold)
+	}
+	for _, a := range l.Askers {
+		owner, err := strconv.ParseInt(a.Owner, 16, 64)
+		if kind := store.Owner(owner).Kind(); err != nil || kind < store.KindPublic || kind > store.KindOperator {
+			return s, fmt.Errorf("askers: %q is no owner", feedurl.OneLine(a.Owner))
+		}
+		s.Askers = append(s.Askers, store.Asker{Owner: store.Owner(owner), Ago: int64(i.ago(&a.At) / day)})
+	}
+	s.In, err = i.in(l.NextPoll)
+	return s, err
+}
+
+// readForgotten reads what is remembered of a feed without its URL.
+func (i *Importer) readForgotten(l *exported) (store.Saved, error) {
+	s, err := i.readTimes(l)
+	id, bad := hex.DecodeString(l.Forgotten)
+	if copy(s.ID[:], id); bad != nil || len(id) != len(s.ID) {
+		return s, fmt.Errorf("forgotten: %q is no ID of a feed", feedurl.OneLine(l.Forgotten))
+	}
+	return s, err
+}
+
 // readPause reads the pause of a host.
 func (i *Importer) readPause(p *exportedPause) (store.Saved, error) {
 	if !strings.HasPrefix(p.Scope, policy.ScopeHost) && !strings.HasPrefix(p.Scope, policy.ScopeDomain) {
 		return store.Saved{}, fmt.Errorf("pause: scope %q is not known", feedurl.OneLine(p.Scope))
 	}
-	pause := store.Pause{Scope: p.Scope, For: p.Until.Sub(i.now), Why: p.Why, Step: max(0, p.Step)}
+	pause := store.Pause{Scope: p.Scope, For: p.Until.Sub(i.now), Why: p.Why, Step: max(0, p.Step), URL: p.URL}
 	return store.Saved{Pause: &pause}, nil
 }
 
@@ -200,10 +229,7 @@ func (i *Importer) in(text string) (time.Duration, error) {
 
 // readExported reads what an engine has kept.
 func (i *Importer) readExported(s *store.Saved, l *exported) error {
-	s.Hold, s.State, s.PollState, s.FeedState = seconds(l.Hold), l.State, l.Facts, l.Memo
-	if s.Hold < 0 || s.Hold > longest {
-		return fmt.Errorf("hold_seconds: %g is not the length of an interval", l.Hold)
-	}
+	s.State, s.PollState, s.FeedState = l.State, l.Facts, l.Memo
 	if s.Host.Spacing = seconds(l.Space); s.Host.Spacing < 0 || s.Host.Spacing > longest {
 		return fmt.Errorf("spacing_seconds: %g is not the length of a gap", l.Space)
 	}

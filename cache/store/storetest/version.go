@@ -35,7 +35,7 @@ var (
 func CheckBroughtUp(t *testing.T, s store.Store) {
 	t.Helper()
 	records := make(map[string]store.Record)
-	for page, err := range store.Pages(t.Context(), s, 100) {
+	for page, err := range store.Pages(t.Context(), s.Records, 100) {
 		if err != nil {
 			t.Fatal(err)
 		}

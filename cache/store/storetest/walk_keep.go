@@ -175,8 +175,8 @@ func (m *model) restore(t *rapid.T) {
 	}
 	f.earliest = m.earliest[id]
 	if old := m.feeds[id]; old != nil {
-		f.next, f.polled, f.earliest = max(f.next, old.next), max(f.polled, old.polled), old.earliest
-		f.followed = old.followed
+		f.next, f.polled, f.asked, f.earliest = max(f.next, old.next), max(f.polled, old.polled), max(f.asked, old.asked), old.earliest
+		f.named, f.followed = old.named, old.followed
 	} else if last, was := m.last[id]; was && last != never {
 		f.next, f.polled = max(f.next, last+max(f.Hold, m.hold[id])), max(f.polled, last)
 	}

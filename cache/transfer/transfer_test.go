@@ -1,0 +1,163 @@
+// Copyright 2026 The Pollard Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package transfer_test
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/feedpollard/pollard/cache/store"
+	"github.com/feedpollard/pollard/cache/store/postgres"
+	"github.com/feedpollard/pollard/cache/store/postgres/postgrestest"
+	"github.com/feedpollard/pollard/cache/store/sqlite"
+	"github.com/feedpollard/pollard/cache/store/storetest"
+	"github.com/feedpollard/pollard/cache/transfer"
+	"github.com/feedpollard/pollard/internal/feedurl"
+	"github.com/feedpollard/pollard/policy"
+)
+
+// importInto imports lines, of which none may be refused.
+func importInto(t *testing.T, s store.Store, lines io.Reader) (feeds int64) {
+	t.Helper()
+	i := &transfer.Importer{
+		Store: s, Report: func(int64) {}, Shielded: func(string) bool { return true },
+		Host:    func(u feedurl.URL) policy.Host { return policy.Host{Name: u.Name(), Domain: u.Domain(), Spacing: time.Second} },
+		Refused: func(n int64, err error) { t.Errorf("line %d: %v", n, err) },
+	}
+	feeds, err := i.Import(t.Context(), lines)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return feeds
+}
+
+func export(t *testing.T, s store.Store) *bytes.Buffer {
+	t.Helper()
+	var out bytes.Buffer
+	if err := transfer.Export(t.Context(), s, &out, func(int64) {}); err != nil {
+		t.Fatal(err)
+	}
+	return &out
+}
+
+// records are all records of a store, by ID: those that read reads.
+func records(t *testing.T, read func(context.Context, store.ID, int) ([]store.Record, error)) map[store.ID]store.Record {
+	t.Helper()
+	all := make(map[store.ID]store.Record)
+	for page, err := range store.Pages(t.Context(), read, 10) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, r := range page {
+			all[r.ID] = r
+		}
+	}
+	return all
+}
+
+// A store that moves to another database keeps the ranks of its feeds, who asked for them and when, and what it
+// remembers of those that were forgotten.
+func TestMove(t *testing.T) {
+	c := postgrestest.Start(t)
+	to, err := postgres.Open(t.Context(), postgres.Options{URL: c.Database(t)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer to.Close()
+	from := sqlite.NewMemory(nil)
+	defer from.Close()
+	owners := []store.Owner{store.Operator, store.OwnerOf(store.KindShield, "s"), store.OwnerOf(store.KindToken, "t"), store.OwnerOf(store.KindAddress, "a"), store.OwnerOf(store.KindPublic, "p")}
+	for n, by := range owners {
+		for days := range 4 {
+			c := storetest.Claim(10*n + days)
+			c.By, c.Hold = by, 3*time.Hour
+			o := storetest.Outcome(storetest.Grant(t, from, c), nil)
+			o.PollState, o.FeedState = []byte(`{"status":500}`), []byte("{}")
+			storetest.Commit(t, from, o)
+			for day := days; day >= 0; day-- {
+				asked := map[store.ID]store.Asked{c.ID: {Ago: time.Duration(day) * 24 * time.Hour, By: []store.Owner{by, owners[4]}}}
+				if err := from.Touch(t.Context(), asked); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+	}
+	forgotten := storetest.Claim(1)
+	if err := from.Forget(t.Context(), forgotten.ID); err != nil {
+		t.Fatal(err)
+	}
+	pause := policy.Pause{Scope: "host example.com 3", For: time.Hour, Why: policy.HintHostCooldown, Step: 2, URL: "https://example.com/1.xml"}
+	if err := from.Restore(t.Context(), []store.Saved{{Pause: &pause}}); err != nil {
+		t.Fatal(err)
+	}
+
+	ranks := make(map[store.Rank]int)
+	lines := export(t, from).Bytes()
+	for range 2 { // the second time over what is there
+		if n := importInto(t, to, bytes.NewReader(lines)); n != 19 {
+			t.Fatalf("%d feeds were imported", n)
+		}
+		got := records(t, to.Records)
+		for id, want := range records(t, from.Records) {
+			ranks[want.Rank]++
+			r := got[id]
+			if r.Rank != want.Rank || r.State != want.State || r.Version != want.Version || fmt.Sprint(r.Askers, r.Days) != fmt.Sprint(want.Askers, want.Days) {
+				t.Errorf("a feed has become\n%+v, was\n%+v", r, want)
+			}
+		}
+	}
+	if len(ranks) != 5 {
+		t.Errorf("only these ranks were there: %v", ranks)
+	}
+	was, is := records(t, from.Forgotten)[forgotten.ID], records(t, to.Forgotten)[forgotten.ID]
+	if d := is.Polled - was.Polled; d.Abs() > time.Minute || (is.In-was.In).Abs() > time.Minute || is.Hold != was.Hold ||
+		fmt.Sprint(is.Askers, is.Days) != fmt.Sprint(was.Askers, was.Days) || len(was.Askers) == 0 {
+		t.Errorf("what is remembered of a forgotten feed is\n%+v, was\n%+v", is, was)
+	}
+	if l := storetest.Ask(t, to, forgotten); l.Denied != store.DeniedNotDue || l.Wait < 50*time.Minute {
+		t.Errorf("it is polled: %+v", l)
+	}
+	if p, err := to.Pauses(t.Context()); err != nil || len(p) != 1 || p[0].Rank != 3 || p[0].Step != 2 || p[0].URL != pause.URL {
+		t.Errorf("pauses: %+v, %v", p, err)
+	}
+}
+
+// An export of the edition before says nothing of askers and of forgotten feeds. It is imported all the same.
+func TestEarlierExport(t *testing.T) {
+	packed, err := os.Open("testdata/earlier.jsonl.gz")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer packed.Close()
+	lines, err := gzip.NewReader(packed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := sqlite.NewMemory(nil)
+	defer s.Close()
+	if n := importInto(t, s, lines); n != 25 {
+		t.Errorf("%d feeds were imported", n)
+	}
+	all := records(t, s.Records)
+	for url, state := range map[string]store.State{
+		"https://fresh.test/feed.xml": store.StateFresh, "https://gone.test/feed.xml": store.StateGone, "https://failing.test/feed.xml": store.StateFailing,
+		"https://paused.test/feed.xml": store.StateWaiting, "https://never.test/feed.xml": store.StateCold, "https://configured.example/feed.xml": store.StateFresh,
+	} {
+		r := all[store.IDOf(url)]
+		if r.State != state || r.Polled < 0 || (r.In == store.Ended) != (state == store.StateGone) || r.Configured != (url == "https://configured.example/feed.xml") {
+			t.Errorf("%s: %+v", url, r)
+		}
+		if state != store.StateCold {
+			if b, err := store.ReadBody(t.Context(), s, r.ID, r.Version); err != nil || b.Version != r.Version {
+				t.Errorf("%s has no version: %v", url, err)
+			}
+		}
+	}
+}
