@@ -28,7 +28,9 @@ func importInto(t *testing.T, s store.Store, lines io.Reader) (feeds int64) {
 	t.Helper()
 	i := &transfer.Importer{
 		Store: s, Report: func(int64) {}, Shielded: func(string) bool { return true },
-		Host:    func(u feedurl.URL) policy.Host { return policy.Host{Name: u.Name(), Domain: u.Domain(), Spacing: time.Second} },
+		Host: func(u feedurl.URL) policy.Host {
+			return policy.Host{Name: u.Name(), Domain: u.Domain(), Spacing: time.Second}
+		},
 		Refused: func(n int64, err error) { t.Errorf("line %d: %v", n, err) },
 	}
 	feeds, err := i.Import(t.Context(), lines)
