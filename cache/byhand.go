@@ -185,22 +185,29 @@ func (c *Cache) Ping(ctx context.Context, key string) error {
 	return nil
 }
 
+// pingChanges reports whether a ping changes when or how a feed is polled next.
+func pingChanges(s *feedstate.State, started, now time.Duration) bool {
+	soon := s.Feed.History.Failures > 0 || s.DueAt(now) // back-off stands
+	return !s.Ended && s.NotBefore <= now && s.Granted <= started &&
+		!(soon && (s.Version == 0 || s.Doubtful(false, true) != nil))
+}
+
 // ping makes a feed due because of a ping. If that is too early, it returns how long to wait.
 func (f *Feed) ping(ctx context.Context, started time.Duration) (wait time.Duration, err error) {
-	c, floor := f.cache, f.rules().MinInterval
+	c := f.cache
+	if f.underWay() == nil && !pingChanges(f.state.Load(), started, c.elapsed()) { // usual for many pings
+		return 0, nil
+	}
 	own, _ := f.blockPolls()
 	if own == nil {
 		return time.Second, nil // the answer may be older than the ping
 	}
 	defer f.finish(own)
-	s, now := f.state.Load(), c.elapsed()
-	due, waits := s.Due, s.Feed.History.Failures > 0 // back-off stands
-	switch {
-	case s.Ended, s.NotBefore > now, s.Granted > started:
+	s, now, floor := f.state.Load(), c.elapsed(), f.rules().MinInterval
+	if !pingChanges(s, started, now) {
 		return 0, nil
-	case (waits || s.DueAt(now)) && (s.Version == 0 || s.Doubtful(false, true) != nil):
-		return 0, nil // nothing is left to do
 	}
+	due, waits := s.Due, s.Feed.History.Failures > 0 // back-off stands
 	if wait := floor - (now - s.Granted); wait > 0 {
 		return wait, nil
 	}

@@ -30,8 +30,8 @@ type entries struct {
 	byKey *lru.TwoQueueCache[string, *entry]
 	mu    sync.Mutex // held while an entry is added
 
-	passed passed     // requests for feeds that went to the origin
-	pinged keysByPage // for publish pings
+	passed passed      // requests for feeds that went to the origin
+	stored storedFeeds // for publish pings
 }
 
 func newEntries() (caddy.Destructor, error) {
@@ -43,6 +43,7 @@ func (*entries) Destruct() error { return nil }
 
 // entry is what a shield knows of one key.
 type entry struct {
+	pingable
 	requested   atomic.Int64 // the last request, in Unix seconds
 	feed        atomic.Bool  // a response was a feed
 	loops       atomic.Bool  // the last poll got status 508
@@ -75,7 +76,7 @@ func (s *entries) add(key string) *entry {
 	if e := s.get(key); e != nil {
 		return e
 	}
-	e := new(entry)
+	e := &entry{pingable: pingableOf(key)}
 	s.byKey.Add(key, e)
 	return e
 }

@@ -7,10 +7,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"mime"
 	"net/http"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -83,7 +81,7 @@ func (s *Shield) ping(w http.ResponseWriter, r *http.Request) *poller.Refusal {
 		return poller.RefusalOf(err)
 	}
 	known := false
-	for _, key := range s.entries.pinged.of(r.Context(), c, s, urls) {
+	for _, key := range s.feedsNamed(r.Context(), c, urls) {
 		switch err := c.Ping(r.Context(), key); {
 		case err == nil:
 			known = true
@@ -97,65 +95,78 @@ func (s *Shield) ping(w http.ResponseWriter, r *http.Request) *poller.Refusal {
 	return nil
 }
 
-// keysByPage are the keys of a shield's feeds that the store has, by host and path. Its size is that of
-// the feeds, as the store forgets those without readers.
-type keysByPage struct {
-	mu   sync.Mutex
-	keys map[string][]string
-	next time.Time // when they are read again
+// storedFeeds are the feeds of a shield that the store has, by the page by which pings name them. Their number
+// is bounded, as the store forgets feeds without readers.
+type storedFeeds struct {
+	mu     sync.Mutex
+	byPage map[string][]pingable
+	keys   map[string]bool
+	next   time.Time // when they are read again
 }
 
-// of returns the keys of the feeds of a shield that URLs name. The scheme and the query do not count.
-// An address that ends in a slash and is not a feed's stands for all feeds below it, as a site's home
-// page does.
-func (p *keysByPage) of(ctx context.Context, c *cache.Cache, s *Shield, urls []string) []string {
+// pingable is the key of a shield's feed, the host of its site, and the host and path by which pings name it.
+type pingable struct{ key, host, page string }
+
+func pingableOf(key string) pingable {
+	k, _ := poller.ParseShieldKey(key)
+	_, rest, _ := strings.Cut(k.URL(), "://")
+	page, _, _ := strings.Cut(rest, "?")
+	return pingable{key, k.Host, page}
+}
+
+// feedsNamed returns the keys of the shield's feeds that URLs name. The scheme and the query do not count.
+// An address that ends in a slash and is not a feed's stands for all feeds below it, as a site's home page does.
+func (s *Shield) feedsNamed(ctx context.Context, c *cache.Cache, urls []string) (found []string) {
+	p := &s.entries.stored
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if began := time.Now(); p.keys == nil || began.After(p.next) {
-		p.keys = byPage(c.Keys(context.WithoutCancel(ctx), poller.ShieldPrefix(s.identity)))
+	if began := time.Now(); p.byPage == nil || began.After(p.next) {
+		p.byPage, p.keys = make(map[string][]pingable), make(map[string]bool)
+		for _, key := range c.Keys(context.WithoutCancel(ctx), poller.ShieldPrefix(s.identity)) {
+			f := pingableOf(key)
+			p.byPage[f.page], p.keys[key] = append(p.byPage[f.page], f), true
+		}
 		p.next = time.Now().Add(max(pingKeys, pingKeysShare*time.Since(began)))
 	}
-	latest := byPage(slices.DeleteFunc(s.entries.byKey.Keys(), func(key string) bool {
-		e := s.entries.get(key)
-		return e == nil || !e.feed.Load()
-	}))
-	found, above := make(map[string]bool), make(map[string]bool)
-	add := func(keys []string) {
-		for _, key := range keys {
-			if k, ok := poller.ParseShieldKey(key); ok && s.serves(k.Host) {
-				found[key] = true
+	latest := make(map[string][]pingable) // that the store did not have then
+	for _, e := range s.entries.byKey.Values() {
+		if e.feed.Load() && !p.keys[e.key] {
+			latest[e.page] = append(latest[e.page], e.pingable)
+		}
+	}
+	serves := make(map[string]bool)
+	add := func(feeds []pingable) {
+		for _, f := range feeds {
+			if _, known := serves[f.host]; !known {
+				serves[f.host] = s.serves(f.host)
+			}
+			if serves[f.host] {
+				found = append(found, f.key)
 			}
 		}
 	}
+	named, above := make(map[string]bool), make(map[string]bool)
 	for _, raw := range urls {
 		u, err := feedurl.Parse(raw)
-		if err != nil {
+		page := u.HostPort() + u.Path()
+		if err != nil || named[page] {
 			continue
 		}
-		page := u.HostPort() + u.Path()
-		add(p.keys[page])
+		named[page] = true
+		add(p.byPage[page])
 		add(latest[page])
-		above[page] = strings.HasSuffix(page, "/") && len(p.keys[page])+len(latest[page]) == 0
+		if strings.HasSuffix(page, "/") && len(p.byPage[page])+len(latest[page]) == 0 {
+			above[page] = true
+		}
 	}
-	for _, known := range []map[string][]string{p.keys, latest} {
-		for page, keys := range known {
-			for i := strings.LastIndexByte(page, '/'); i >= 0; i = strings.LastIndexByte(page[:i], '/') {
+	for _, known := range []map[string][]pingable{p.byPage, latest} {
+		for page, feeds := range known {
+			for i := strings.LastIndexByte(page, '/'); i >= 0 && len(above) > 0; i = strings.LastIndexByte(page[:i], '/') {
 				if above[page[:i+1]] {
-					add(keys)
+					add(feeds)
 				}
 			}
 		}
 	}
-	return slices.Collect(maps.Keys(found))
-}
-
-// byPage returns keys by the host and path by which pings name their feeds.
-func byPage(keys []string) map[string][]string {
-	pages := make(map[string][]string)
-	for _, key := range keys {
-		_, rest, _ := strings.Cut(poller.ReadersURL(key), "://")
-		page, _, _ := strings.Cut(rest, "?")
-		pages[page] = append(pages[page], key)
-	}
-	return pages
+	return found
 }
