@@ -135,34 +135,6 @@ func TestCommandsOfAnInstance(t *testing.T) {
 	})
 }
 
-// A site that says only that there were too many requests has its feed wait, in the
-// list, on the feed's own and in the sums.
-func TestABare429Waits(t *testing.T) {
-	origin := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		w.WriteHeader(http.StatusTooManyRequests)
-	}))
-	defer origin.Close()
-	feed := origin.URL + "/feed.xml"
-	stage.RunInstance(t, "private_upstreams 127.0.0.0/8", gatewayWith(feed), func(s *stage.Stage, address string) {
-		s.Get("http://feeds.test/" + feed)
-		for _, tt := range []struct {
-			cmd  *cobra.Command
-			args []string
-			want string
-		}{
-			{listCommand(), nil, "waiting  in "},
-			{listCommand(), nil, "1 feed. 1 is waiting as asked."},
-			{showCommand(), []string{feed}, "\nWaiting. "},
-			{listCommand(), []string{"--json"}, `"state": "waiting"`},
-		} {
-			out, told, _ := runWithErrors(t, tt.cmd, "", append([]string{"--address", address}, tt.args...)...)
-			if !strings.Contains(out, tt.want) {
-				t.Errorf("%q is not in\n%s%s", tt.want, out, told)
-			}
-		}
-	})
-}
-
 // The list is sorted like the pages', says first if no site can be reached, and names shielded feeds
 // by their URLs.
 func TestListIsSorted(t *testing.T) {

@@ -83,15 +83,16 @@ func TestListOfFeeds(t *testing.T) {
 			t.Errorf("a stranger: %d %s", w.Code, w.Body)
 		}
 		body := ask(t, g, "GET", "/-/opml", stage.Home).Body.Bytes()
-		urls, err := opml.URLs(body)
+		list, err := opml.Outlines(body)
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, u := range urls {
-			if w := ask(t, g, "GET", strings.TrimPrefix(u, "http://feeds.home.arpa"), stage.Home); w.Code != 200 {
-				t.Errorf("%s: %d %s", u, w.Code, w.Body)
+		opml.Pruned(list, func(feed *opml.Outline) bool {
+			if w := ask(t, g, "GET", strings.TrimPrefix(feed.URL, "http://feeds.home.arpa"), stage.Home); w.Code != 200 {
+				t.Errorf("%s: %d %s", feed.URL, w.Code, w.Body)
 			}
-		}
+			return true
+		})
 		stage.WriteFile(t, file, `<opml><body><outline text="New" xmlUrl="https://new.example/feed"/></body></opml>`)
 		time.Sleep(checkInterval)
 		ask(t, g, "GET", "/-/opml", stage.Home)

@@ -4,18 +4,12 @@
 package gateway
 
 import (
-	"bytes"
-	"encoding/json"
-	"mime/multipart"
-	"net/http"
 	"net/http/httptest"
 	"net/url"
-	"slices"
 	"strings"
 	"testing"
 
 	"github.com/feedpollard/pollard/caddymodule/internal/stage"
-	"github.com/feedpollard/pollard/caddymodule/poller"
 	"github.com/feedpollard/pollard/internal/origintest"
 )
 
@@ -175,74 +169,11 @@ func TestErrorsInBrowsers(t *testing.T) {
 	})
 }
 
-// Readers request icons and home pages. Addresses that never gave a feed are not among the feeds, and do
-// not count as failing.
-func TestWhatNeverWasAFeed(t *testing.T) {
-	onGateway(t, "feed /late.xml https://none.example/feed", func(t *testing.T, g *Gateway, _ *origintest.Origin) {
-		for _, path := range []string{"/https://one.example/feed", "/https://site.example/", "/https://none.example/feeds", "/https://empty.example/", "/late.xml"} {
-			ask(t, g, "GET", path, stage.Home)
-		}
-		_, c := poller.Running()
-		for target, want := range map[string][]string{
-			"/-/feeds":                {"fresh https://one.example/feed", "failing https://none.example/feed"},
-			"/-/feeds?q=none.example": {"failing https://none.example/feed", "unread https://none.example/feeds"},
-			"/-/feeds?state=failing":  {"failing https://none.example/feed"},
-			"/-/feeds?state=unread":   {"unread https://site.example/", "unread https://none.example/feeds", "unread https://empty.example/"},
-			"/-/feeds?sort=failures":  {"failing https://none.example/feed", "fresh https://one.example/feed"},
-		} {
-			var list struct{ Feeds []struct{ State, URL string } }
-			w := ask(t, g, "GET", target, stage.Home, "Accept", "application/json")
-			if err := json.Unmarshal(w.Body.Bytes(), &list); err != nil {
-				t.Fatal(err)
-			}
-			var got []string
-			for _, f := range list.Feeds {
-				got = append(got, f.State+" "+f.URL)
-			}
-			slices.Sort(got)
-			slices.Sort(want)
-			if !slices.Equal(got, want) {
-				t.Errorf("%s: %q, want %q", target, got, want)
-			}
-		}
-		if w := ask(t, g, "GET", "/-/feeds", stage.Home); !strings.Contains(w.Body.String(), ">1 is failing</a>") || !strings.Contains(w.Body.String(), ">1 is fresh</a>") || !strings.Contains(w.Body.String(), "3 addresses</a> that never gave a feed") {
-			t.Errorf("%s", w.Body)
-		}
-		if got := c.Summary(t.Context()).Feeds; got["fresh"] != 1 || got["failing"] != 1 || got["unread"] != 3 {
-			t.Errorf("the store counts %v", got)
-		}
-	})
-}
-
-func TestFeedsAsJSON(t *testing.T) {
-	onGateway(t, "", func(t *testing.T, g *Gateway, _ *origintest.Origin) {
-		ask(t, g, "GET", "/https://one.example/feed?token=abcdef0123456789", stage.Home, "User-Agent", "Reader/1.0")
-		w := ask(t, g, "GET", "/-/feeds", stage.Home, "Accept", "application/json")
-		var list struct {
-			Feeds []struct{ ID, URL, Title, State, Winner, Reason string }
-		}
-		if err := json.Unmarshal(w.Body.Bytes(), &list); err != nil || len(list.Feeds) != 1 {
-			t.Fatalf("%v: %s", err, w.Body)
-		}
-		f := list.Feeds[0]
-		if f.URL != "https://one.example/feed?token=***" || f.Title != "My weblog" || f.State != "fresh" || f.Winner == "" || !strings.HasSuffix(f.Reason, ".") {
-			t.Errorf("%+v", f)
-		}
-		w = ask(t, g, "GET", "/-/feeds?id="+f.ID, stage.Home)
-		if w.Code != 200 || strings.Contains(w.Body.String(), "abcdef0123456789") || strings.Contains(w.Body.String(), "Reader/1.0") {
-			t.Errorf("its page: %d %s", w.Code, w.Body)
-		}
-	})
-}
-
 func TestPollByHand(t *testing.T) {
 	onGateway(t, "feed /one.xml https://one.example/feed", func(t *testing.T, g *Gateway, o *origintest.Origin) {
 		const form = "application/x-www-form-urlencoded"
 		send := func(client string, header ...string) *httptest.ResponseRecorder {
 			return post(t, g, "/-/refresh", client, form, "url=https%3A%2F%2Fone.example%2Ffeed", header...)
-		}
-		if w := send(stage.Home, "Sec-Fetch-Site", "cross-site"); w.Code != 403 {
-			t.Errorf("from another site: %d", w.Code)
 		}
 		if w := send(stage.Outside); w.Code != 403 {
 			t.Errorf("from abroad: %d", w.Code)
@@ -253,39 +184,6 @@ func TestPollByHand(t *testing.T) {
 		for _, want := range []string{"polled=new", "polled=early"} {
 			if w := send(stage.Home); w.Code != 303 || !strings.Contains(w.Header().Get("Location"), want) {
 				t.Errorf("%d %s, want %s", w.Code, w.Header().Get("Location"), want)
-			}
-		}
-		if w := ask(t, g, "GET", "/-/refresh", stage.Home); w.Code != 405 {
-			t.Errorf("by GET: %d", w.Code)
-		}
-	})
-}
-
-func TestSubscriptionListThroughTheGateway(t *testing.T) {
-	onGateway(t, "token alice "+secret, func(t *testing.T, g *Gateway, o *origintest.Origin) {
-		var form bytes.Buffer
-		m := multipart.NewWriter(&form)
-		part, _ := m.CreateFormFile("opml", "my.opml")
-		part.Write([]byte(`<opml version="2.0"><body><outline text="a" xmlUrl="https://one.example/feed"/><outline xmlUrl="exec:x"/></body></opml>`))
-		m.Close()
-		w := post(t, g, "/~"+secret+"/-/opml", stage.Outside, m.FormDataContentType(), form.String())
-		want := `xmlUrl="http://feeds.home.arpa/~` + secret + `/https://one.example/feed"/><outline xmlUrl="exec:x"/>`
-		if w.Code != 200 || !strings.Contains(w.Body.String(), want) || len(o.Requests()) != 0 {
-			t.Errorf("%d %s", w.Code, w.Body)
-		}
-	})
-}
-
-// A site keeps its own front page and icon.
-func TestPagesOnASite(t *testing.T) {
-	onGateway(t, "", func(t *testing.T, g *Gateway, _ *origintest.Origin) {
-		site := func(w http.ResponseWriter, _ *http.Request) error {
-			_, err := w.Write([]byte("the site's own"))
-			return err
-		}
-		for target, own := range map[string]bool{"/": true, "/favicon.ico": true, "/-/": false, "/-/favicon.ico": false} {
-			if w := send(t, g, httptest.NewRequest("GET", target, nil), stage.Home, site); strings.Contains(w.Body.String(), "the site's own") != own {
-				t.Errorf("%s: %.100s", target, w.Body)
 			}
 		}
 	})

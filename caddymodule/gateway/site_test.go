@@ -42,7 +42,7 @@ func onSites(t *testing.T, options, sites string, run func(t *testing.T)) {
 // On a site with other content, a gateway answers for its feeds only.
 func TestGatewayPassesOn(t *testing.T) {
 	root := t.TempDir()
-	for name, text := range map[string]string{"index.html": "home", "robots.txt": "robots", "v1.x": ""} {
+	for name, text := range map[string]string{"index.html": "home", "robots.txt": "robots", "favicon.ico": "icon", "v1.x": ""} {
 		if text == "" {
 			if err := os.Mkdir(filepath.Join(root, name), 0o755); err != nil {
 				t.Fatal(err)
@@ -56,7 +56,7 @@ func TestGatewayPassesOn(t *testing.T) {
 		want        map[string]string // status and body by target
 	}{
 		{"before files", "file_server {\nroot " + root + "\n}", map[string]string{
-			"/": "200 home", "/robots.txt": "200 robots", "/v1.x/users": "200 users", "/none": "404 ",
+			"/": "200 home", "/robots.txt": "200 robots", "/favicon.ico": "200 icon", "/v1.x/users": "200 users", "/none": "404 ", "/-/": "403 <!doctype html>",
 		}},
 		{"alone", "", map[string]string{
 			"/": "403 <!doctype html>", "/robots.txt": "404 no such path", "/v1.x/users": "404 no such path: no feed is configured here, and it is not of the form /https://host/path: for the feed of a site, write /https://v1.x/users",

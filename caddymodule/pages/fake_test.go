@@ -50,6 +50,7 @@ func (s *fakeSource) Summary(context.Context) (status.Summary, error) {
 	for state := range counts {
 		counts[state] *= int64(max(s.size/1000, 1))
 	}
+	counts[status.StateUnread] = 3
 	return status.Summary{Feeds: counts, Trouble: s.Trouble()}, nil
 }
 

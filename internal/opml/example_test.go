@@ -26,10 +26,3 @@ func ExampleRewrite() {
 	//   <outline text="A" xmlUrl="https://feeds.home.arpa/https://a.example/feed"/>
 	// </body></opml>
 }
-
-func ExampleURLs() {
-	urls, err := opml.URLs([]byte(list))
-	fmt.Println(urls, err)
-	// Output:
-	// [https://a.example/feed] <nil>
-}

@@ -4,11 +4,11 @@
 // Package opml reads and changes the feed URLs of subscription lists: OPML 1.0 and
 // 2.0 (opml.org/spec2.opml), and the variants that feed readers export.
 //
-// [URLs] lists them. [Rewrite] replaces them and nothing else: every byte outside of
-// a changed xmlUrl value stays as it is, in the document's own encoding, so folders,
-// comments and the private attributes of a reader survive.
+// [Rewrite] replaces them and nothing else: every byte outside of a changed xmlUrl value
+// stays as it is, in the document's own encoding, so folders, comments and the private
+// attributes of a reader survive.
 //
-// [Outlines] reads folders and titles too, for a list that [New] writes. Neither judges URLs.
+// [Outlines] reads them with their folders and titles, for a list that [New] writes. Neither judges URLs.
 package opml
 
 import (
@@ -20,22 +20,6 @@ import (
 
 // MaxSize is the largest document accepted and returned, in bytes.
 const MaxSize = 16 << 20
-
-// URLs returns the feed URLs in the order of the document, without white space
-// around them. Folders, links and pages that a reader scrapes have none.
-func URLs(in []byte) ([]string, error) {
-	_, outlines, err := read(in)
-	if err != nil {
-		return nil, err
-	}
-	urls := []string{}
-	for _, o := range outlines {
-		if o.url != "" {
-			urls = append(urls, o.url)
-		}
-	}
-	return urls, nil
-}
 
 // Rewrite returns the document with each feed URL replaced by the result of change, and
 // the number of outlines changed. A URL for which change returns the same text stays byte
