@@ -103,10 +103,14 @@ func TestDump(t *testing.T) {
 // TestClockOfServer sets the clock of the server by hours. Neither a node that was there nor
 // one that starts finds anything due.
 func TestClockOfServer(t *testing.T) {
+	if testing.Short() {
+		t.Skip("a node that starts waits ten seconds for the other one to correct the time")
+	}
 	c := server(t)
+	t.Parallel()
 	for _, by := range []string{"3 hours", "-3 hours"} {
 		t.Run(by, func(t *testing.T) {
-			t.Parallel() // a node that starts waits for the other one to correct the time
+			t.Parallel()
 			url := c.Database(t)
 			one := open(t, url)
 			storetest.Commit(t, one, outcome(storetest.Grant(t, one, configured(1)), 1)) // for two hours

@@ -148,6 +148,9 @@ func (r *reached) work(t *testing.T, ctx context.Context) *sync.WaitGroup {
 // it is asked without saying so. No feed is granted twice, no token comes again, and
 // what was acknowledged is there, whole.
 func TestLies(t *testing.T) {
+	if testing.Short() {
+		t.Skip("each fault takes a moment")
+	}
 	database := server(t).Database(t)
 	r := reach(t, database)
 	ctx, stop := context.WithCancel(t.Context())

@@ -23,10 +23,17 @@ import (
 var shared *postgrestest.Cluster
 
 func TestMain(m *testing.M) {
+	flag.Parse()
 	// A walk through the model takes ten times as long here as in an embedded store, which holds the
-	// same rules to a hundred of them. A flag asks for more.
-	if err := flag.Set("rapid.checks", "10"); err != nil {
-		panic(err)
+	// same rules to a hundred of them. Tests wait for servers more than they compute.
+	flags := map[string]string{"rapid.checks": "10", "test.parallel": "8"}
+	if testing.Short() {
+		flags["rapid.checks"] = "2"
+	}
+	for name, value := range flags {
+		if err := flag.Set(name, value); err != nil {
+			panic(err)
+		}
 	}
 	code := m.Run()
 	if shared != nil {
@@ -35,13 +42,15 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// server returns the server of most tests, which do not run at the same time.
+// lazy are the settings of a server that writes late unless it is asked to write at once: a crash of it shows
+// what the store has made durable. That the machine does not crash saves time.
+var lazy = []string{"fsync = off", "synchronous_commit = off", "wal_writer_delay = 10s"}
+
+// server returns the server of most tests. A test asks for it before it runs in parallel.
 func server(t testing.TB) *postgrestest.Cluster {
 	t.Helper()
 	if shared == nil {
-		// It writes late unless it is asked to write at once: a crash of it shows what the store
-		// has made durable. That the machine does not crash saves time.
-		shared = postgrestest.New(t, "fsync = off", "synchronous_commit = off", "wal_writer_delay = 10s")
+		shared = postgrestest.New(t, lazy...)
 	}
 	return shared
 }
@@ -58,34 +67,31 @@ func open(t testing.TB, url string) *store.Database {
 }
 
 func TestContract(t *testing.T) {
-	server(t)
+	t.Parallel()
+	c := postgrestest.New(t, lazy...)
+	t.Cleanup(c.Remove)
 	var opened []*store.Database
 	storetest.Run(t, func(t *testing.T) storetest.Harness {
 		for _, s := range opened { // or the test of a thousand stores has as many connections
 			s.Close()
 		}
 		opened = nil
-		url := server(t).Database(t)
+		url := c.Database(t)
 		var conn *pgx.Conn // damage takes thousands of statements
 		return storetest.Harness{
 			Open: func() store.Store {
-				s := open(t, url)
-				opened = append(opened, s)
-				return s
+				opened = append(opened, open(t, url))
+				return opened[len(opened)-1]
 			},
 			Sleep: func(d time.Duration) { sleep(t, url, d) },
 			Kill: func(s store.Store) {
 				s.Close()
-				server(t).Crash()
-				server(t).Start(t)
+				c.Crash()
+				c.Start(t)
 			},
 			Exec: func(sql string, args ...any) {
 				if conn == nil {
-					conn = connect(t, url)
-					_, err := conn.Exec(t.Context(), `set search_path = pollard`)
-					if err != nil {
-						t.Fatal(err)
-					}
+					conn = connect(t, url+"&search_path=pollard")
 				}
 				if _, err := conn.Exec(t.Context(), strings.ReplaceAll(sql, "?", "$"), args...); err != nil {
 					t.Fatal(err)

@@ -39,15 +39,18 @@ type Cluster struct {
 }
 
 // Start starts a server for the length of a test, which is skipped if there is no PostgreSQL
-// on this machine. settings are lines of postgresql.conf.
+// on this machine, or with -short. settings are lines of postgresql.conf.
 func Start(t testing.TB, settings ...string) *Cluster {
 	t.Helper()
+	if testing.Short() {
+		t.Skip("a server takes seconds to start")
+	}
 	c := New(t, settings...)
 	t.Cleanup(c.Remove)
 	return c
 }
 
-// New is like Start, but the caller removes the server.
+// New is like Start, but the caller removes the server, and -short makes no difference.
 func New(t testing.TB, settings ...string) *Cluster {
 	t.Helper()
 	c := prepare(t)
