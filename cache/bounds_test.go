@@ -79,40 +79,6 @@ func TestFeedsLeaveMemoryWhileTheStoreRefusesWrites(t *testing.T) {
 	})
 }
 
-// Invented URLs that are slow to answer, with large bodies, take up half of the polls in flight and of
-// the bytes in hand at most: a feed that was read on three days is polled beside them.
-func TestInventedFeedsLeaveRoomForEstablishedOnes(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		g := newGateway(t, func(ask policy.Ask) policy.Answer {
-			began := time.Now()
-			if err := ask.Large(t.Context(), 0); ask.URL.String() != feedURL {
-				time.Sleep(time.Minute)
-				return failed(0, policy.FailureTimeout)
-			} else if err != nil || time.Since(began) > 0 {
-				t.Errorf("its body had to wait for %v, %v", time.Since(began), err)
-			}
-			return ok(rss(2, ""), "ETag", `"v"`)
-		})
-		g.settings.Polls = 8
-		g.open()
-		for range 4 { // what the last poll learnt counts
-			g.get(feedURL)
-			time.Sleep(25 * time.Hour)
-		}
-		var crowd sync.WaitGroup
-		for i := range 100 {
-			crowd.Go(func() { g.get(fmt.Sprintf("https://stranger.test/%d", i)) })
-		}
-		synctest.Wait()
-		wantBody(t, g.get(feedURL), 200, "Entry 2")
-		if n := len(g.asked(feedURL)); n != 5 {
-			t.Errorf("the established feed was polled %d times, want it polled beside the others", n)
-		}
-		crowd.Wait()
-		time.Sleep(time.Hour) // until the last poll has been answered: nothing ends it here
-	})
-}
-
 // page is not a feed.
 const page = "<html>"
 

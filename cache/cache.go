@@ -109,8 +109,8 @@ type Cache struct {
 	changes changes            // of feeds in the store, that memory does not know yet
 
 	// Limits.
-	polls  atomic.Pointer[pollLimits]
-	inHand inHand
+	waiting, inFlight limit // of polls
+	inHand            inHand
 
 	// Housekeeping.
 	written atomic.Int64 // bytes, since the store was held to its budget
@@ -154,14 +154,14 @@ func New(o Options) (*Cache, error) {
 	c := &Cache{
 		store: o.Store, origin: o.Origin, now: o.Now, clock: newClock(o.Now, o.Suspended), random: rand.Float64,
 		memory: memory, changes: newChanges(),
-		inHand:     inHand{receiving: newLimit(receivingSize), parsing: semaphore.NewWeighted(parsingSize)},
+		waiting: limit{size: waitingPolls}, inHand: inHand{receiving: limit{size: receivingSize, alone: true}, parsing: semaphore.NewWeighted(parsingSize)},
 		unreadable: rate.Sometimes{Interval: unreadableInterval},
 		changed:    make(chan struct{}, 1), overBudget: make(chan struct{}, 1), full: make(chan struct{}, 1),
 	}
 	c.life, c.end = context.WithCancel(context.Background())
 	c.open, c.shut = context.WithCancel(c.life)
 	c.settings.Store(Settings{}.filled())
-	c.resize()
+	c.inFlight.resize(int64(c.settings.Load().Polls))
 	c.background(func() { c.prefetch(c.open) })
 	c.background(func() { c.maintain(c.open) })
 	c.background(func() { c.watch(c.open) })

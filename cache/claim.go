@@ -34,8 +34,7 @@ func (g *grant) release() {
 // among those in flight before it asks, as a poll that is claimed starts at once, and gives it
 // back while it waits.
 func (f *Feed) claim(life context.Context, origin Origin, e pollRequest, rules policy.Rules) *grant {
-	c, host := f.cache, origin.Host(f.key.URL())
-	waits := c.polls.Load().waiting.try(1, f.established())
+	waits := f.cache.waiting.try(f.share(), 1)
 	if waits == nil {
 		f.cancelPoll(life, e, retry, policy.HintPolls)
 		return nil
@@ -45,42 +44,13 @@ func (f *Feed) claim(life context.Context, origin Origin, e pollRequest, rules p
 	defer cancel()
 	defer f.endQueue(e.poll)
 	for {
-		granted, again := (*grant)(nil), true
-		if e.lease != nil {
-			granted, again = f.useLease(ctx, origin, e)
-			e.offer = offer{}
+		granted, again := f.tryClaim(ctx, life, origin, e, rules)
+		if granted != nil || again <= 0 || again > maxQueued {
+			return granted
 		}
-		if again {
-			granted = f.enter(ctx, origin, e)
-		}
-		if granted == nil {
-			return nil
-		}
-		if granted.lease == nil {
-			select {
-			case e.offer = <-e.poll.offers:
-				granted.release()
-				continue
-			default:
-			}
-		}
-		var wait time.Duration
-		if granted.lease == nil {
-			granted.lease, wait = f.askStore(life, e, host, rules)
-		}
-		if granted.lease != nil {
-			if wait = f.turn(ctx, e, granted); wait <= 0 {
-				return granted
-			}
-			// It gives its claim back, and asks again at the moment that it has reserved.
-			f.cancelPoll(life, pollRequest{offer: offer{lease: granted.lease}}, wait, policy.HintAddress)
-		}
-		granted.release()
-		if wait <= 0 || wait > maxQueued {
-			return nil
-		}
+		e.offer = offer{}
 		select {
-		case <-time.After(wait):
+		case <-time.After(again):
 		case e.offer = <-e.poll.offers:
 		case <-ctx.Done():
 			f.deferPoll(retry, policy.HintHostSlot)
@@ -89,21 +59,46 @@ func (f *Feed) claim(life context.Context, origin Origin, e pollRequest, rules p
 	}
 }
 
-// turn returns how long a poll must wait for its turn at the address of its host. A poll by hand
-// takes its turn when it is made: it leaves the time of the next one as it is.
-func (f *Feed) turn(ctx context.Context, e pollRequest, granted *grant) time.Duration {
-	if e.floor > 0 {
-		return 0
+// tryClaim is claim without waiting. If there is no grant, it returns when to try again; 0: the poll must not
+// be made.
+func (f *Feed) tryClaim(ctx, life context.Context, origin Origin, e pollRequest, rules policy.Rules) (_ *grant, again time.Duration) {
+	granted, again := f.enter(ctx, origin, e)
+	if granted == nil {
+		return nil, again
 	}
-	return granted.slot.Turn(ctx, f.standing(granted.lease.Version))
+	if e.lease == nil {
+		select {
+		case e.offer = <-e.poll.offers: // the background's claim has been granted the poll
+		default:
+		}
+	}
+	if granted.lease = e.lease; e.lease == nil {
+		granted.lease, again = f.askStore(life, e, origin.Host(f.key.URL()), rules)
+	} else if f.cache.checkClock(); f.cache.elapsed()-e.leased > feedstate.Grace { // another node may have the lease by now
+		f.cache.returnLease(e.lease)
+		granted.lease, again = nil, time.Millisecond
+	}
+	if granted.lease != nil {
+		// A poll by hand takes its turn at the address when it is made: it leaves the time of the next one as it is.
+		if e.floor == 0 {
+			again = granted.slot.Turn(ctx, standing(granted.lease.Record))
+		}
+		if again <= 0 {
+			return granted, 0
+		}
+		// It gives its claim back, and asks again at the moment that it has reserved.
+		f.cancelPoll(life, pollRequest{offer: offer{lease: granted.lease}}, again, policy.HintAddress)
+	}
+	granted.release()
+	return nil, again
 }
 
-// standing is that of a feed with a version; 0: it has none.
-func (f *Feed) standing(version uint64) policy.Standing {
+// standing is that of a feed at an address.
+func standing(r store.Record) policy.Standing {
 	switch {
-	case !f.established() && slices.Max(append(f.askedBy(), 0)).Kind() <= store.KindPublic:
+	case r.Rank == store.RankPublicNew:
 		return policy.StandingStranger
-	case version == 0:
+	case r.Version == 0:
 		return policy.StandingNew
 	}
 	return policy.StandingKnown
@@ -136,40 +131,32 @@ func (f *Feed) endQueue(p *inFlight) {
 	}
 }
 
-// useLease takes a place for a poll that has been claimed already. It reports whether the poll
-// has to be claimed again: another node may have the lease by now.
-func (f *Feed) useLease(ctx context.Context, origin Origin, e pollRequest) (granted *grant, again bool) {
-	c := f.cache
-	c.checkClock()
-	ctx, cancel := context.WithTimeout(ctx, feedstate.Grace-(c.elapsed()-e.leased))
-	defer cancel()
-	if granted = f.enter(ctx, origin, e); granted == nil {
-		return nil, false
+// enter takes a place among the requests in flight of the feed's host, and among the polls in flight. If it
+// gets none, it returns when to try again; 0: the poll has ended, and given its lease back if it has one.
+func (f *Feed) enter(ctx context.Context, origin Origin, e pollRequest) (_ *grant, again time.Duration) {
+	within := ctx
+	if e.lease != nil {
+		f.cache.checkClock()
+		var cancel context.CancelFunc
+		within, cancel = context.WithTimeout(ctx, feedstate.Grace-(f.cache.elapsed()-e.leased))
+		defer cancel()
 	}
-	granted.lease = e.lease
-	if c.checkClock(); c.elapsed()-e.leased > feedstate.Grace {
-		granted.release()
-		c.returnLease(e.lease)
-		return nil, true
-	}
-	return granted, false
-}
-
-// enter takes a place among the requests in flight of the feed's host, and among the polls in
-// flight. If ctx ends before, it ends the poll and returns nil.
-func (f *Feed) enter(ctx context.Context, origin Origin, e pollRequest) *grant {
-	slot, err := origin.Acquire(ctx, f.key.URL())
+	slot, err := origin.Acquire(within, f.key.URL())
 	if err != nil {
 		f.cancelPoll(context.WithoutCancel(ctx), e, returnFor, policy.HintHostSlot)
-		return nil
+		return nil, 0
 	}
-	free, err := f.cache.polls.Load().inFlight.acquire(ctx, 1, f.established())
-	if err != nil {
-		slot.Release()
-		f.cancelPoll(context.WithoutCancel(ctx), e, retry, policy.HintPolls)
-		return nil
+	free := f.cache.inFlight.try(f.share(), 1)
+	switch {
+	case free != nil:
+		return &grant{slot: slot, free: free}, 0
+	case e.lease != nil:
+		f.cancelPoll(context.WithoutCancel(ctx), e, returnFor, policy.HintPolls)
+	default:
+		again = tryAgain
 	}
-	return &grant{slot: slot, free: free}
+	slot.Release()
+	return nil, again
 }
 
 // askStore asks the store for the poll. If the host is busy, it returns when to ask again. The
@@ -219,7 +206,3 @@ func (f *Feed) askStore(ctx context.Context, e pollRequest, host policy.Host, ru
 	}
 	return nil, 0
 }
-
-// established reports whether the feed is configured, listed, or read on several days: readers
-// cannot have invented it a moment ago.
-func (f *Feed) established() bool { return f.state.Load().Established || f.configured() }

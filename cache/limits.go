@@ -4,23 +4,24 @@
 package cache
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net/http"
 	"net/netip"
+	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/feedpollard/pollard/cache/feedstate"
+	"github.com/feedpollard/pollard/cache/store"
 	"github.com/feedpollard/pollard/internal/feedurl"
 	"golang.org/x/sync/semaphore"
 )
 
-// Two things are limited: polls, and bytes in hand. Readers can invent any number of URLs, so feeds
-// that are not established take half of what polls may take at most.
+// Two things are limited, and shared by the rank and owner of feeds: readers can invent any number of URLs.
 //
-//	polls  that wait for their claim, and those in flight       [pollLimits]
+//	polls  that wait for their claim, and those in flight       [Cache.waiting], [Cache.inFlight]
 //	bytes  that arrive from origins, of large bodies            [inHand.receiving]
 //	       of documents that are being parsed or compressed     [inHand.parsing]
 //	       of versions that are being sent and not in memory    [inHand.sending]
@@ -28,8 +29,8 @@ import (
 // Each stage of the bytes has a budget of its own, so that a slow origin, a hostile document and a
 // slow reader do not hold up each other.
 const (
-	// waitingPolls is how many polls may wait, for each one that may be in flight.
-	waitingPolls = 32
+	// waitingPolls is how many polls may wait.
+	waitingPolls = 4096
 	// receivingSize is how many bytes of large bodies polls may have in hand: from the moment when
 	// [policy.SmallBody] of one have arrived until its outcome is committed.
 	receivingSize = 24 << 20
@@ -38,86 +39,110 @@ const (
 	parsingSize = 1 << 20
 	// quickDocument is up to how many bytes a document never waits for that.
 	quickDocument = 64 << 10
+	// tryAgain is when a poll that was refused by a limit asks again.
+	tryAgain = time.Second / 2
 )
-
-// pollLimits limit polls while they wait for their claim, and while they are in flight. With another
-// number in flight comes another limit, for which those in flight do not count.
-type pollLimits struct{ waiting, inFlight *limit }
-
-func newPollLimits(inFlight int) *pollLimits {
-	return &pollLimits{newLimit(int64(inFlight) * waitingPolls), newLimit(int64(inFlight))}
-}
 
 // inHand are the bytes in hand.
 type inHand struct {
-	receiving *limit
+	receiving limit
 	parsing   *semaphore.Weighted
 	sending   readersLimit
 }
 
-// limit is a number of polls or bytes, of which feeds that are not established take half.
+// share is whom a poll or its bytes count for.
+type share struct {
+	rank  store.Rank
+	owner store.Owner
+}
+
+// share returns whom the feed's polls count for: the better of what the store knows and who has asked since.
+func (f *Feed) share() share {
+	s, owner := f.state.Load(), slices.Max(append(f.askedBy(), 0))
+	switch rank := owner.Rank(false); {
+	case f.configured():
+		return share{store.RankOperator, store.Operator}
+	case s.Rank == 0 || rank < s.Rank:
+		return share{rank, owner}
+	}
+	return share{s.Rank, s.Owner}
+}
+
+// limit is a number of polls or bytes. Feeds of a rank leave an eighth of it to each better rank, and one
+// owner may take half of the rest, but for the operator. What is too much is refused at once.
 type limit struct {
-	size, otherSize int64
-	all, other      *semaphore.Weighted
-	used, otherUsed atomic.Int64
+	mu     sync.Mutex // guards what follows
+	size   int64
+	alone  bool // nothing is refused to a feed of a rank if that rank and better ones have nothing
+	used   int64
+	ranks  [store.RankPublicNew + 1]int64
+	owners map[store.Owner]int64
 }
 
-func newLimit(size int64) *limit {
-	l := &limit{size: size, otherSize: max(1, size/2)}
-	l.all, l.other = semaphore.NewWeighted(l.size), semaphore.NewWeighted(l.otherSize)
-	return l
+// resize sets another size. What was taken before counts.
+func (l *limit) resize(size int64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.size = size
 }
 
-// acquire waits until a feed may have n, at most half of all, or for ctx to end; then it fails.
-func (l *limit) acquire(ctx context.Context, n int64, established bool) (release func(), err error) {
-	n = min(n, l.otherSize)
-	if !established {
-		if err := l.other.Acquire(ctx, n); err != nil {
-			return nil, err
-		}
-	}
-	if err := l.all.Acquire(ctx, n); err != nil {
-		if !established {
-			l.other.Release(n)
-		}
-		return nil, err
-	}
-	return l.taken(n, established), nil
+// most returns up to how much feeds of a rank may take what is left.
+func (l *limit) most(r store.Rank) int64 {
+	return max(1, l.size-int64(r-store.RankOperator)*max(1, l.size/8))
 }
 
-// try is acquire without waiting. It returns nil if the feed may not have n now.
-func (l *limit) try(n int64, established bool) (release func()) {
-	if !established && !l.other.TryAcquire(n) {
+// try takes n, at most half of what feeds of the rank may take. It returns nil if the feed may not have it now.
+func (l *limit) try(by share, n int64) (release func()) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	most := l.most(by.rank)
+	half := max(1, most/2)
+	n = min(n, half)
+	fits := l.used+n <= most && (by.rank == store.RankOperator || l.owners[by.owner]+n <= half)
+	if !fits && !(l.alone && l.unused(by.rank)) {
 		return nil
 	}
-	if !l.all.TryAcquire(n) {
-		if !established {
-			l.other.Release(n)
-		}
-		return nil
-	}
-	return l.taken(n, established)
-}
-
-func (l *limit) taken(n int64, established bool) (release func()) {
-	others := n
-	if established {
-		others = 0
-	}
-	l.used.Add(n)
-	l.otherUsed.Add(others)
+	l.add(by, n)
 	return func() {
-		l.used.Add(-n)
-		l.otherUsed.Add(-others)
-		l.all.Release(n)
-		l.other.Release(others)
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.add(by, -n)
 	}
 }
 
-// free returns how much may be taken at once, and how much for feeds that are not established.
-func (l *limit) free() (all, other int) {
-	all = max(0, int(l.size-l.used.Load()))
-	return all, min(all, int(l.otherSize-l.otherUsed.Load()))
+// unused reports whether feeds of a rank, and of better ones, have nothing.
+func (l *limit) unused(r store.Rank) bool {
+	for _, used := range l.ranks[:r+1] {
+		if used > 0 {
+			return false
+		}
+	}
+	return true
+}
+
+func (l *limit) add(by share, n int64) {
+	l.used += n
+	l.ranks[by.rank] += n
+	if l.owners == nil {
+		l.owners = make(map[store.Owner]int64)
+	}
+	if l.owners[by.owner] += n; l.owners[by.owner] == 0 {
+		delete(l.owners, by.owner)
+	}
+}
+
+// free returns how much feeds of a rank may take.
+func (l *limit) free(r store.Rank) int64 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return max(0, l.most(r)-l.used)
+}
+
+// inUse returns how much is taken.
+func (l *limit) inUse() int64 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.used
 }
 
 const (
@@ -184,14 +209,20 @@ func (c *Cache) network(r *http.Request) netip.Prefix {
 type largeBody struct{ release func() }
 
 // reserve waits until the poll may have a body of so many bytes in hand; 0: of any size.
-func (b *largeBody) reserve(ctx context.Context, f *Feed, size int64) (err error) {
+func (b *largeBody) reserve(ctx context.Context, f *Feed, size int64) error {
 	ctx, cancel := context.WithTimeout(ctx, feedstate.BodyTimeout)
 	defer cancel()
 	if size <= 0 {
-		size = receivingSize
+		size = cmp.Or(f.rules().MaxBody, receivingSize)
 	}
-	b.release, err = f.cache.inHand.receiving.acquire(ctx, size, f.established())
-	return err
+	for {
+		if b.release = f.cache.inHand.receiving.try(f.share(), size); b.release != nil {
+			return nil
+		}
+		if !sleep(ctx, tryAgain) {
+			return ctx.Err()
+		}
+	}
 }
 
 func (b *largeBody) done() {

@@ -73,7 +73,7 @@ func (f *Feed) run(ctx context.Context, e pollRequest) {
 	e.poll.send()
 	var large largeBody
 	defer large.done()
-	v, next, o := f.attempt(ctx, claim.slot, s, e, planned, rules, &large)
+	v, next, o := f.attempt(ctx, claim, s, e, planned, rules, &large)
 	o.Host = origin.Host(f.key.URL())
 	f.complete(ctx, s, &next, v, lease, o)
 }
@@ -128,7 +128,7 @@ func (f *Feed) granted(lease *store.Lease) *feedstate.State {
 // attempt makes the request, classifies the answer, and makes an outcome of it. A panic is a failure
 // like any other, of which nothing else counts: a poll that was claimed has an outcome, whatever the
 // origin sends.
-func (f *Feed) attempt(ctx context.Context, slot policy.Slot, s *feedstate.State, e pollRequest, planned time.Duration, rules policy.Rules, large *largeBody) (v feedstate.Classified, next feedstate.State, o store.Outcome) {
+func (f *Feed) attempt(ctx context.Context, g *grant, s *feedstate.State, e pollRequest, planned time.Duration, rules policy.Rules, large *largeBody) (v feedstate.Classified, next feedstate.State, o store.Outcome) {
 	a := policy.Answer{Asked: f.cache.now(), URL: f.key.String()}
 	defer func() {
 		if p := recover(); p != nil {
@@ -140,7 +140,7 @@ func (f *Feed) attempt(ctx context.Context, slot policy.Slot, s *feedstate.State
 			next, o = f.outcomeOf(s, v, planned, rules)
 		}
 	}()
-	a = f.ask(ctx, slot, s, rules, large)
+	a = f.ask(ctx, g, s, rules, large)
 	v = f.classify(s, a)
 	v.Pushed = e.pushed
 	f.cache.noticeNetwork(f, s, v.Answer)
@@ -203,17 +203,17 @@ func (f *Feed) deferForStore() {
 }
 
 // ask makes the request.
-func (f *Feed) ask(ctx context.Context, slot policy.Slot, s *feedstate.State, rules policy.Rules, large *largeBody) policy.Answer {
+func (f *Feed) ask(ctx context.Context, g *grant, s *feedstate.State, rules policy.Rules, large *largeBody) policy.Answer {
 	c := f.cache
 	settings := c.settings.Load()
-	a := slot.Poll(ctx, policy.Ask{
+	a := g.slot.Poll(ctx, policy.Ask{
 		URL:         f.key.URL(),
 		Validators:  s.Validators(c.now()),
 		StartBy:     c.now().Add(feedstate.Grace),
 		Timeout:     rules.Timeout,
 		MaxBody:     rules.MaxBody,
 		Subscribers: settings.Subscribers(f.key.String()),
-		Standing:    f.standing(s.Version),
+		Standing:    standing(g.lease.Record),
 		Hop:         f.hop,
 		Large:       func(ctx context.Context, size int64) error { return large.reserve(ctx, f, size) },
 	})

@@ -46,9 +46,11 @@ func (c *Cache) prefetch(ctx context.Context) {
 // claimDue claims feeds that are due and starts their polls. It returns when to look
 // again, and whether that holds even if something changes before.
 func (c *Cache) claimDue(ctx context.Context, p *pace) (wait time.Duration, more bool) {
-	limit, other := c.polls.Load().inFlight.free()
-	if other > 0 {
-		limit = min(limit, other)
+	// If feeds of some rank cannot have a place, only those of ranks 1 and 2 are claimed.
+	limit := int(c.inFlight.free(store.RankPublicNew))
+	short := limit == 0
+	if short {
+		limit = int(c.inFlight.free(store.RankOperator))
 	}
 	if limit == 0 {
 		return prefetchTick, true
@@ -75,7 +77,7 @@ func (c *Cache) claimDue(ctx context.Context, p *pace) (wait time.Duration, more
 	}
 	busy := c.origin.Busy()
 	asked, answered := c.elapsed(), c.timeClaim()
-	leases, next, err := c.store.ClaimDue(ctx, store.DueQuery{Limit: limit, Except: busy, Idle: c.settings.Load().IdleAfter, Short: other <= 0})
+	leases, next, err := c.store.ClaimDue(ctx, store.DueQuery{Limit: limit, Except: busy, Idle: c.settings.Load().IdleAfter, Short: short})
 	answered()
 	if err != nil {
 		if ctx.Err() == nil {

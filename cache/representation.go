@@ -168,7 +168,7 @@ func (c *Cache) readStored(f *Feed, s *feedstate.State, coding version.Coding) (
 			if !c.memory.fits(body.Size) {
 				return opened{body: body}, nil
 			}
-			done := c.inHand.receiving.try(body.Size, f.established())
+			done := c.inHand.receiving.try(f.share(), body.Size)
 			if done == nil {
 				return opened{body: body}, nil
 			}

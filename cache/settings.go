@@ -111,15 +111,7 @@ func (s Settings) filled() *Settings {
 // decided under earlier rules stand, unless MinInterval has been raised.
 func (c *Cache) Apply(s Settings) {
 	c.settings.Store(s.filled())
-	c.resize()
+	c.inFlight.resize(int64(c.settings.Load().Polls))
 	c.wake(c.changed)
 	c.wake(c.full) // the budget may be smaller
-}
-
-// resize puts the limit of polls in flight in force.
-func (c *Cache) resize() {
-	limit := c.settings.Load().Polls
-	if p := c.polls.Load(); p == nil || p.inFlight.size != int64(limit) {
-		c.polls.Store(newPollLimits(limit))
-	}
 }

@@ -176,7 +176,7 @@ const summaryTimeout = 5 * time.Second
 // Summary describes all feeds by the totals of the store, without counting.
 func (c *Cache) Summary(ctx context.Context) status.Summary {
 	s := status.Summary{
-		Feeds: map[status.State]int64{}, Memory: c.memory.used() + c.table.size.Load(), Polls: int(c.polls.Load().inFlight.used.Load()),
+		Feeds: map[status.State]int64{}, Memory: c.memory.used() + c.table.size.Load(), Polls: int(c.inFlight.inUse()),
 		Trouble: c.Trouble(),
 	}
 	ctx, cancel := context.WithTimeout(ctx, summaryTimeout)

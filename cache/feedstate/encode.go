@@ -44,7 +44,7 @@ func (s *State) EncodePollState() ([]byte, error) {
 	h := &s.Feed.History
 	last := s.Last
 	b, err := json.Marshal(&storedPollState{last, h.Unsent, h.Failures, h.Unheeded, h.Interval})
-	if last.Site = nil; err == nil && !s.Established && len(b) > maxNew/4 {
+	if last.Site = nil; err == nil && !s.Rank.Established() && len(b) > maxNew/4 {
 		b, err = json.Marshal(&storedPollState{last, h.Unsent, h.Failures, h.Unheeded, h.Interval})
 	}
 	if err == nil && len(b) > maxEncoded {
@@ -57,7 +57,7 @@ func (s *State) EncodePollState() ([]byte, error) {
 // If it is too large, it loses what the next poll can do without.
 func (s *State) EncodeFeedState() ([]byte, error) {
 	m, limit := &s.Feed, maxEncoded
-	if !s.Established {
+	if !s.Rank.Established() {
 		if limit = maxNew * 3 / 4; len(m.Validators.ETag) > maxNewTag {
 			m.Validators.ETag, m.Version.OriginTag = "", ""
 		}
@@ -96,7 +96,7 @@ func (m feedState) encode() ([]byte, error) {
 
 // Of returns the state that a record describes, which was read at an elapsed time.
 func Of(r store.Record, now time.Duration) *State {
-	s := &State{Known: true, Rank: r.Rank, Established: r.Established, Version: r.Version, Ended: r.In == store.Ended, Granted: NeverGranted}
+	s := &State{Known: true, Rank: r.Rank, Owner: r.Owner, Version: r.Version, Ended: r.In == store.Ended, Granted: NeverGranted}
 	if !s.Ended {
 		s.Due = now + r.In
 	}
@@ -110,7 +110,7 @@ func Of(r store.Record, now time.Duration) *State {
 	if err != nil {
 		// One damaged record must not take the schedule with it. Its version, of which
 		// nothing is known, has to be fetched again.
-		*s = State{Known: true, Rank: s.Rank, Established: s.Established, Due: s.Due, Ended: s.Ended, Granted: s.Granted, NotBefore: s.NotBefore}
+		*s = State{Known: true, Rank: s.Rank, Owner: s.Owner, Due: s.Due, Ended: s.Ended, Granted: s.Granted, NotBefore: s.NotBefore}
 		s.Last = pollState{Result: status.ResultFailed, Failure: policy.FailureStore, Error: err.Error()}
 		s.Feed.Version.Number = r.Version
 	}

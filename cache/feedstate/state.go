@@ -22,12 +22,12 @@ import (
 // State is what is known of a feed. It is immutable once it is published: a change makes a new one.
 // Its moments are elapsed times, as [Moment] has them.
 type State struct {
-	Known       bool       // the store has a record
-	Rank        store.Rank // see [store.Record]
-	Established bool       // the same
-	Version     uint64
-	Due         time.Duration // when the next poll may be made; ended: never
-	Ended       bool          // automatic polling has ended
+	Known   bool        // the store has a record
+	Rank    store.Rank  // see [store.Record]
+	Owner   store.Owner // the same
+	Version uint64
+	Due     time.Duration // when the next poll may be made; ended: never
+	Ended   bool          // automatic polling has ended
 
 	// NotBefore is until when the origin asks not to be polled, whatever hint decides; 0: it does
 	// not.

@@ -31,7 +31,7 @@ func TestNewFeedsBecomeEstablishedOnAFullDisk(t *testing.T) {
 			for n := range daily {
 				url := fmt.Sprintf("https://new.test/%d/%d", born, n)
 				read(url, n)
-				if r, known := w.record(url); day == born+4 && known && r.Established {
+				if r, known := w.record(url); day == born+4 && known && r.Rank.Established() {
 					established++
 				}
 			}

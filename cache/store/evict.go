@@ -200,13 +200,13 @@ func (u uses) crowded(budget int64) bool {
 	return forgotten > budget/newPart
 }
 
-// other returns the owner that the feed counts for: of those that asked for it and are of the highest
-// class, the one that uses the least. The feed is not among what its account uses.
+// other returns the owner that the feed counts for: of those that asked for it and give it
+// its rank, the one that uses the least. The feed is not among what its account uses.
 func (u uses) other(f *feedRow, of account, now Time) Owner {
 	least := of
 	for _, a := range f.askers {
 		other := account{a.owner, of.rank}
-		if now.day()-a.day < askedDays && a.owner.class() == of.owner.class() && u.of(other).all < u.of(least).all {
+		if now.day()-a.day < askedDays && a.owner.best() == of.owner.best() && u.of(other).all < u.of(least).all {
 			least = other
 		}
 	}

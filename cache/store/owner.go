@@ -12,8 +12,8 @@ import (
 )
 
 // Owner is a party that feeds count for: the operator, a shield, a token, a private address or a
-// public network. Space and polls are shared by owner. A record remembers the last four of the highest
-// classes that asked for its feed, with the day. The feed counts for the one of the highest class, and of
+// public network. Space and polls are shared by owner. A record remembers the last four that asked for its
+// feed and give it the best rank, with the day. The feed counts for the one that gives it the best, and of
 // several, when its body may have to give way, for the one that uses the least. 0 is none.
 type Owner int64
 
@@ -45,24 +45,25 @@ var Operator = OwnerOf(KindOperator, "")
 // Kind returns what the owner is; 0: there is none.
 func (o Owner) Kind() Kind { return Kind(o >> kindShift) }
 
-// class is the rank in which owners give way.
-type class int
-
-const (
-	classPublic   class = iota // all public networks together
-	classNamed                 // shields, tokens and addresses
-	classOperator              // never
-)
-
-func (o Owner) class() class {
+// Rank returns the rank of feeds that count for the owner.
+func (o Owner) Rank(established bool) Rank {
 	switch o.Kind() {
 	case KindOperator:
-		return classOperator
+		return RankOperator
 	case KindShield, KindToken, KindAddress:
-		return classNamed
+		if established {
+			return RankNamed
+		}
+		return RankNamedNew
 	}
-	return classPublic
+	if established {
+		return RankPublic
+	}
+	return RankPublicNew
 }
+
+// best returns the best rank that feeds of the owner may have.
+func (o Owner) best() Rank { return o.Rank(true) }
 
 const (
 	maxAskers = 4  // that a record remembers
@@ -97,13 +98,13 @@ func encodeAskers(askers []asker) (b []byte) {
 }
 
 // askedBy records that an owner asked on a day. If there are too many owners, one of the
-// lowest class is forgotten, of these the one that asked first. If the owner is of a higher class than
+// worst rank is forgotten, of these the one that asked first. If the owner gives a better rank than
 // all, the days on which the feed was read begin again: those of others do not lift it.
 func (f *feedRow) askedBy(o Owner, day int64) {
 	if o == 0 {
 		return
 	}
-	if o.class() > f.askersClass(day) {
+	if o.best() < f.bestAsker(day) {
 		f.seen = 0
 	}
 	first := -1 // that may be forgotten
@@ -128,31 +129,31 @@ func (f *feedRow) askedBy(o Owner, day int64) {
 
 // sooner reports whether an asker is forgotten sooner than another one.
 func (a asker) sooner(b asker) bool {
-	if a.owner.class() != b.owner.class() {
-		return a.owner.class() < b.owner.class()
+	if a.owner.best() != b.owner.best() {
+		return a.owner.best() > b.owner.best()
 	}
 	return a.day <= b.day
 }
 
-// askersClass returns the highest class of the owners that have asked in the last 30 days.
-func (f *feedRow) askersClass(day int64) class {
-	best := classPublic
+// bestAsker returns the best rank that the owners can give the feed that have asked in the last 30 days.
+func (f *feedRow) bestAsker(day int64) Rank {
+	best := RankPublic
 	for _, a := range f.askers {
 		if day-a.day < askedDays {
-			best = max(best, a.owner.class())
+			best = min(best, a.owner.best())
 		}
 	}
 	return best
 }
 
 // readBy records that readers of some owners asked. The day counts as one on which the feed was read if
-// an owner of its highest class is among them. Bit 0 of seen is the day of asked.
+// an owner that gives it its rank is among them. Bit 0 of seen is the day of asked.
 func (f *feedRow) readBy(owners []Owner, at Time) {
 	for _, o := range owners {
 		f.askedBy(o, at.day())
 	}
-	best := f.askersClass(at.day())
-	counts := number(best == classPublic || slices.ContainsFunc(owners, func(o Owner) bool { return o.class() == best }))
+	best := f.bestAsker(at.day())
+	counts := number(best == RankPublic || slices.ContainsFunc(owners, func(o Owner) bool { return o.best() == best }))
 	switch days := at.day() - f.asked.day(); {
 	case f.asked == Never: // but perhaps before it was forgotten
 		f.seen |= counts
@@ -200,17 +201,17 @@ func (f *feedRow) daysRead(now Time) int64 {
 }
 
 // classify decides whether the feed is established, and for which owner it takes its place among the
-// feeds of its host: the asker of the highest class, of several the one before.
+// feeds of its host: the asker that gives it the best rank, of several the one before.
 func (f *feedRow) classify(now Time) {
 	best := Owner(0)
 	if f.configured {
 		best = Operator
 	}
 	for _, a := range f.askers {
-		if now.day()-a.day < askedDays && (best == 0 || a.owner.class() > best.class() || a.owner.class() == best.class() && a.owner == f.owner) {
+		if now.day()-a.day < askedDays && (best == 0 || a.owner.best() < best.best() || a.owner.best() == best.best() && a.owner == f.owner) {
 			best = a.owner
 		}
 	}
 	f.owner, f.days = best, f.daysRead(now)
-	f.established = best.class() == classOperator || f.days >= establishedDays
+	f.established = best.best() == RankOperator || f.days >= establishedDays
 }

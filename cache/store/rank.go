@@ -24,17 +24,14 @@ const rankColumn = `case when configured = 1 or owner / 1152921504606846976 = 5 
 	when owner / 1152921504606846976 in (2, 3, 4) then case when not_established = 0 then 2 else 3 end
 	when not_established = 0 then 4 else 5 end`
 
+// Established reports whether feeds of the rank are configured, listed, or read on three of the last 30 days by
+// someone of their best kind.
+func (r Rank) Established() bool { return r == RankOperator || r == RankNamed || r == RankPublic }
+
 // rank returns the rank of the feed, as of the last [feedRow.classify].
 func (f *feedRow) rank() Rank {
-	switch class := f.owner.class(); {
-	case f.configured || class == classOperator:
+	if f.configured {
 		return RankOperator
-	case class == classNamed && f.established:
-		return RankNamed
-	case class == classNamed:
-		return RankNamedNew
-	case f.established:
-		return RankPublic
 	}
-	return RankPublicNew
+	return f.owner.Rank(f.established)
 }

@@ -81,7 +81,7 @@ var feedColumns = []feedColumn{
 	}},
 	textColumn("domain", func(f *feedRow) *string { return &f.host.Domain }),
 	numberColumn("spacing", func(f *feedRow) *time.Duration { return &f.host.Spacing }),
-	{"not_established", func(f *feedRow) any { return f.class() }, func(f *feedRow, v any) { f.established = v == int64(0) }},
+	{"not_established", func(f *feedRow) any { return number(!f.established) }, func(f *feedRow, v any) { f.established = v == int64(0) }},
 	numberColumn("owner", func(f *feedRow) *Owner { return &f.owner }),
 	{"askers", func(f *feedRow) any { return bytesOrNull(encodeAskers(f.askers)) }, func(f *feedRow, v any) {
 		b, _ := v.([]byte)
@@ -257,7 +257,7 @@ func (f *feedRow) record(now Time) Record {
 	return Record{
 		ID: f.id, URL: f.url, Token: f.token, In: in.Sub(now), Hold: f.hold,
 		Polled: f.last.ago(now), Asked: f.asked.ago(now), Hopped: f.hopped.ago(now), NotBefore: max(0, f.earliest.Sub(now)),
-		Version: uint64(f.version), State: f.state, Host: f.host, Configured: f.configured, Rank: f.rank(), Established: f.established,
+		Version: uint64(f.version), State: f.state, Host: f.host, Configured: f.configured, Rank: f.rank(), Owner: f.owner,
 		PollState: f.pollState, FeedState: f.feedState,
 	}
 }
@@ -281,9 +281,6 @@ const ahead = 1 << 62
 
 // waits reports whether a reader waits for the feed.
 func (f *feedRow) waits() bool { return f.place < 0 }
-
-// class returns 0 for an established feed, and 1 for others.
-func (f *feedRow) class() int64 { return number(!f.established) }
 
 // wanted returns when a reader last asked for the feed, or else when it was polled last.
 func (f *feedRow) wanted() Time {

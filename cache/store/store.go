@@ -145,9 +145,9 @@ type Record struct {
 	FeedState []byte // changes seldom
 	Host      Host   // as of the last claim or commit
 
-	Configured  bool
-	Rank        Rank
-	Established bool // configured, listed, or read on three of the last 30 days by someone of its best kind
+	Configured bool
+	Rank       Rank
+	Owner      Owner // that it counts for
 
 	// Askers are the owners that are remembered of those that asked, and Days the days on which the feed
 	// was read, as bits: bit 0 is the day of the last reader. A lease has neither.

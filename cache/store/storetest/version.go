@@ -65,10 +65,10 @@ func CheckBroughtUp(t *testing.T, s store.Store) {
 		t.Errorf("a usual feed: %+v", r)
 	}
 	for kind, established := range map[string]bool{"token": true, "address": true, "shield": true, "public": true, "operator": true} {
-		if r := find("https://" + kind + ".example.net/daily.xml"); r.Established != established {
+		if r := find("https://" + kind + ".example.net/daily.xml"); r.Rank.Established() != established {
 			t.Errorf("a feed that was read daily by %s: %+v", kind, r)
 		}
-		if r := find("https://" + kind + ".example.net/once.xml"); r.Established != (kind == "operator") {
+		if r := find("https://" + kind + ".example.net/once.xml"); r.Rank.Established() != (kind == "operator") {
 			t.Errorf("a feed that was read once by %s: %+v", kind, r)
 		}
 	}

@@ -1,0 +1,104 @@
+// Copyright 2026 The Pollard Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package cache_test
+
+import (
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/feedpollard/pollard/cache"
+	"github.com/feedpollard/pollard/cache/store"
+	"github.com/feedpollard/pollard/policy"
+)
+
+// Feeds of strangers that hang, with large bodies, whether invented or read for days, leave places and bytes to
+// the feeds of others: new ones of a token and of the LAN come, and those of the operator wait for nothing.
+func TestInventedFeedsLeaveRoomForEstablishedOnes(t *testing.T) {
+	for name, days := range map[string]int{"invented": 0, "established": 4} {
+		bubble(t, name, func(t *testing.T) {
+			var hang sync.WaitGroup
+			hangs := make(chan struct{})
+			g := newGateway(t, func(ask policy.Ask) policy.Answer {
+				stranger := strings.Contains(ask.URL.String(), "stranger")
+				if err := ask.Large(t.Context(), 0); err != nil {
+					if !stranger {
+						t.Errorf("%s may not have its body: %v", ask.URL, err)
+					}
+					return failed(0, policy.FailureTimeout)
+				}
+				select {
+				case <-hangs:
+					if stranger {
+						time.Sleep(30 * time.Second)
+						return failed(0, policy.FailureTimeout)
+					}
+				default:
+				}
+				return ok(rss(2, ""), "ETag", `"v"`)
+			})
+			g.origin.spacing = 2 * time.Second
+			g.open()
+			get := func(url string, by store.Owner) int {
+				w := httptest.NewRecorder()
+				f, err := g.Feed(t.Context(), url)
+				if err == nil {
+					f.Ask(by)
+					_, err = f.Serve(w, httptest.NewRequest(http.MethodGet, "/", nil), cache.ServeOptions{})
+				}
+				if u, ok := err.(*cache.Unavailable); ok {
+					return u.Status
+				} else if err != nil {
+					t.Error(err)
+				}
+				return w.Code
+			}
+			strangers := func() {
+				for network := range 40 {
+					by := store.OwnerOf(store.KindPublic, fmt.Sprint(network))
+					for i := range 10 {
+						hang.Go(func() { get(fmt.Sprintf("https://stranger%d.test/%d", 10*network+i, network), by) })
+					}
+				}
+			}
+			for range days {
+				strangers()
+				hang.Wait()
+				time.Sleep(25 * time.Hour)
+			}
+			close(hangs)
+			for range 3 {
+				strangers()
+				synctest.Wait()
+				time.Sleep(20 * time.Second)
+			}
+			for i, by := range []store.Owner{store.OwnerOf(store.KindToken, "alice"), store.OwnerOf(store.KindAddress, "192.168.1.9"), store.Operator} {
+				url, began := fmt.Sprintf("https://origin%d.test/", i), time.Now()
+				if by == store.Operator {
+					g.settings.Feeds = []string{url}
+					g.Apply(g.settings)
+				}
+				code := get(url, by)
+				for code != http.StatusOK && time.Since(began) < time.Minute {
+					time.Sleep(time.Second)
+					code = get(url, by)
+				}
+				limit := 15 * time.Second
+				if by == store.Operator {
+					limit = g.origin.spacing
+				}
+				if took := time.Since(began); code != http.StatusOK || took > limit {
+					t.Errorf("feed %d was had after %v: %d", i, took, code)
+				}
+			}
+			hang.Wait()
+			time.Sleep(time.Hour) // until the last poll has been answered: nothing ends it here
+		})
+	}
+}
