@@ -155,7 +155,6 @@ func (f *Feed) logHub(message string, p feedstate.Subscription) {
 	f.cache.log().Info(message, urlField(f.key.String()), zap.String("hub", feedurl.Redact(p.Hub)), zap.String("mode", p.Mode))
 }
 
-// leaseOf reads hub.lease_seconds.
 func leaseOf(text string) time.Duration {
 	seconds, _ := strconv.ParseUint(text, 10, 64) // 0 if it is not a number, the largest one if it is too large
 	if seconds == 0 {

@@ -27,7 +27,6 @@ func newClock(now func() time.Time, suspended func() time.Duration) sinceStart {
 	return sinceStart{now: now, suspended: suspended, start: now(), asleep: suspended()}
 }
 
-// elapsed returns the time since the start.
 func (c *sinceStart) elapsed() time.Duration {
 	return c.now().Sub(c.start) + time.Duration(c.missed.Load())
 }

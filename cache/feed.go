@@ -95,10 +95,8 @@ func (f *Feed) Fields() (vary []string, header http.Header) {
 	return v.Vary, v.Header
 }
 
-// rules returns the operator's rules for this feed.
 func (f *Feed) rules() policy.Rules { return f.cache.settings.Load().Rules(f.key) }
 
-// configured reports whether the operator has configured the feed.
 func (f *Feed) configured() bool { return f.cache.isConfigured(f.key.String()) }
 
 // origin returns where the feed is polled; nil if its shield is not configured any more.
@@ -196,7 +194,6 @@ func (f *Feed) setState(old, next *feedstate.State) bool {
 	return true
 }
 
-// adopt publishes the state of a record.
 func (f *Feed) adopt(r store.Record) *feedstate.State {
 	s := f.stateFrom(r, f.state.Load())
 	f.publish(s)
@@ -240,7 +237,6 @@ func (f *Feed) dropVersion(s *feedstate.State) {
 	s.Due = min(s.Due, max(s.NotBefore, f.cache.elapsed()+max(0, floor)))
 }
 
-// inFlight is a poll under way.
 type inFlight struct {
 	started time.Duration
 	sent    chan struct{} // closed when the store has granted it, and the request leaves

@@ -37,7 +37,6 @@ const (
 // one, and nothing of a subscription need be recorded.
 type hubKey []byte
 
-// secret returns the store's key.
 func (c *Cache) secret(ctx context.Context) (hubKey, error) {
 	if key := c.key.Load(); key != nil {
 		return *key, nil

@@ -36,7 +36,6 @@ const (
 	trimEvery = 64 << 20
 )
 
-// maintain does periodic work.
 func (c *Cache) maintain(ctx context.Context) {
 	look, readers, sweep := time.NewTicker(lookEvery), time.NewTicker(storeReadersEvery), time.NewTicker(sweepEvery)
 	defer look.Stop()

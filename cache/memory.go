@@ -124,7 +124,6 @@ func (m *memory) share(states int64) {
 	}
 }
 
-// used is the cost of what is held, in bytes.
 func (m *memory) used() int64 { return m.cache.MaxCost() - m.cache.RemainingCost() }
 
 func (m *memory) close() {

@@ -101,7 +101,6 @@ func (c *Cache) readLater(feeds ...*Feed) {
 	c.wake(c.changes.signal)
 }
 
-// readChanges reads what has changed.
 func (c *Cache) readChanges(ctx context.Context) {
 	for {
 		select {
@@ -232,7 +231,6 @@ func (f *Feed) outcomeBy(s *feedstate.State) time.Duration {
 	return s.Granted + feedstate.Grace + f.rules().Timeout
 }
 
-// awaitOtherNode waits for the outcome of another node's poll.
 func (f *Feed) awaitOtherNode(ctx context.Context, s *feedstate.State) *feedstate.State {
 	ctx, cancel := context.WithTimeout(ctx, f.outcomeBy(s)-f.cache.elapsed())
 	defer cancel()

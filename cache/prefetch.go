@@ -25,7 +25,6 @@ const (
 	dueEvery = 10 * time.Minute
 )
 
-// prefetch polls due feeds in the background.
 func (c *Cache) prefetch(ctx context.Context) {
 	var p pace
 	for ctx.Err() == nil {
@@ -200,7 +199,6 @@ type pace struct {
 	ticked time.Duration // when that was
 }
 
-// tick returns how many polls may start now.
 func (p *pace) tick(now time.Duration, overdue int64) int {
 	passed := min(now-p.ticked, longestTick)
 	p.ticked = now

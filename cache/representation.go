@@ -196,7 +196,6 @@ func (c *Cache) readStored(f *Feed, s *feedstate.State, coding version.Coding) (
 	return opened{rep: rep}, nil
 }
 
-// content returns the whole content of a state's version.
 func (f *Feed) content(ctx context.Context, s *feedstate.State) ([]byte, error) {
 	v := &s.Feed.Version
 	got, err := f.cache.readVersion(ctx, f, s, v.StoredCoding())
@@ -212,7 +211,6 @@ func (f *Feed) content(ctx context.Context, s *feedstate.State) ([]byte, error) 
 	return version.Unpack(v.StoredCoding(), data, v.Length)
 }
 
-// openBody opens the body of a state's version in the store.
 func (f *Feed) openBody(ctx context.Context, s *feedstate.State) (*store.StoredBody, error) {
 	v := &s.Feed.Version
 	b, err := f.cache.store.Body(ctx, f.id, s.Version)

@@ -146,7 +146,6 @@ func (c *Cache) describe(k feedstate.Key, s *feedstate.State, asked time.Duratio
 	return out
 }
 
-// isConfigured reports whether the operator has configured the feed of a key.
 func (c *Cache) isConfigured(key string) bool { return c.settings.Load().configured[key] }
 
 // Changes is the usual time between two entries of a feed; 0: not known.

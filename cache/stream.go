@@ -47,7 +47,6 @@ func (f *Feed) streamed(s *feedstate.State, coding version.Coding, from opened) 
 	return sending{Representation: v.Describe(coding, size), stream: t}
 }
 
-// part returns a part of the stored form.
 func (t *stream) part(r *http.Request, n int) ([]byte, error) {
 	f := t.feed
 	if rep := f.cache.memory.get(f.id, t.state, t.state.Feed.Version.StoredCoding()); rep != nil && n < len(rep.Parts) {
@@ -139,7 +138,6 @@ func (w *writer) end() {
 	}
 }
 
-// partReader reads parts one after the other.
 type partReader struct {
 	next  func(n int) ([]byte, error)
 	parts int

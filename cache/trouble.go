@@ -190,7 +190,6 @@ func (s *storeAway) text() string {
 	return ""
 }
 
-// storeFailed records that the store has refused a write.
 func (c *Cache) storeFailed(err error) {
 	text := err.Error()
 	if c.storeAway.reason.Swap(&text) == nil {
@@ -199,7 +198,6 @@ func (c *Cache) storeFailed(err error) {
 	}
 }
 
-// storeAnswered records that the store has taken a write.
 func (c *Cache) storeAnswered() {
 	s := &c.storeAway
 	if s.reason.Load() != nil && s.reason.Swap(nil) != nil {

@@ -124,7 +124,6 @@ type roundTripper func(*http.Request) (*http.Response, error)
 
 func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
-// checkText is a report for people.
 func checkText(r *check.Report) string {
 	var b strings.Builder
 	line := func(format string, args ...any) { b.WriteString(plain(fmt.Sprintf(format, args...)) + "\n") }

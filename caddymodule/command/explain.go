@@ -189,7 +189,6 @@ func explanationOf(f status.Feed) explanation {
 	return e
 }
 
-// subject is an answer to be explained.
 type subject struct {
 	rules    policy.Rules
 	history  policy.History // before the answer
@@ -242,7 +241,6 @@ func summarize(d policy.Decision) decisionSummary {
 	return s
 }
 
-// askOrigin polls a URL once.
 func askOrigin(ctx context.Context, app *poller.App, argument string) (subject, error) {
 	feed, err := feedArgument(argument)
 	if err != nil {

@@ -45,7 +45,6 @@ func (e explanation) writeFeed(b *strings.Builder) {
 	e.writeHints(b)
 }
 
-// writeHints lists what the document says about polling.
 func (e explanation) writeHints(b *strings.Builder) {
 	facts := e.hintFacts()
 	if len(facts) == 0 {
@@ -72,7 +71,6 @@ func entries(n int) string {
 	return humanize.Comma(int64(n)) + " " + status.Plural(int64(n), "entry", "entries")
 }
 
-// fact is a hint with what it means.
 type fact struct{ name, value, meaning string }
 
 func (e explanation) hintFacts() (facts []fact) {
@@ -114,7 +112,6 @@ func (e explanation) hintFacts() (facts []fact) {
 	return facts
 }
 
-// writeConsidered lists the terms of the decision.
 func (e explanation) writeConsidered(b *strings.Builder) {
 	if len(e.Decision.Considered) == 0 {
 		return
@@ -145,7 +142,6 @@ func join(sep, a, b string) string {
 	return a + sep + b
 }
 
-// writeDecision says when the next poll is, and why.
 func (e explanation) writeDecision(b *strings.Builder, d policy.Decision) {
 	fmt.Fprintf(b, "\n%s\n", e.sentence)
 	if e.Decision.IntervalSeconds != nil {

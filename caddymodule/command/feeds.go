@@ -73,7 +73,6 @@ func run(f func(cmd *cobra.Command, args []string) error) func(*cobra.Command, [
 	}
 }
 
-// usage is an error in the command line.
 type usage struct{ error }
 
 func wrongUsage(format string, args ...any) error {
@@ -124,7 +123,6 @@ func printAs(out io.Writer, asJSON bool, what string, v any, text func(io.Writer
 	return nil
 }
 
-// problem returns an error of a text, or nil if it is empty.
 func problem(text string) error {
 	if text == "" {
 		return nil
@@ -132,7 +130,6 @@ func problem(text string) error {
 	return errors.New(text)
 }
 
-// writeJSON prints one JSON document.
 func writeJSON(out io.Writer, v any) error {
 	enc := json.NewEncoder(out)
 	enc.SetIndent("", "\t")

@@ -137,7 +137,6 @@ func (a *asking) show(ctx context.Context, out io.Writer, path, name string, int
 	return text()
 }
 
-// copyJSON prints a response unchanged.
 func copyJSON(out io.Writer, resp *http.Response) error {
 	defer resp.Body.Close()
 	if _, err := io.Copy(out, resp.Body); err != nil {
@@ -171,7 +170,6 @@ func (i *instance) refusal(resp *http.Response) error {
 	return &refused{resp.StatusCode, answer.Error}
 }
 
-// isUnknown reports whether the instance does not know the feed.
 func isUnknown(err error) bool {
 	r, ok := errors.AsType[*refused](err)
 	return ok && r.status == http.StatusNotFound
@@ -194,7 +192,6 @@ func feedArgument(argument string) (feedurl.URL, error) {
 	return u, nil
 }
 
-// decodeJSON reads the JSON document of a response.
 func decodeJSON(resp *http.Response, into any) error {
 	defer resp.Body.Close()
 	if err := json.NewDecoder(resp.Body).Decode(into); err != nil {

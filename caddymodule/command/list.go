@@ -118,7 +118,6 @@ func listed(resp *http.Response, unread *int64) iter.Seq2[status.Feed, error] {
 	}
 }
 
-// writeFeeds prints the feeds in a response that a query asks for.
 func writeFeeds(out io.Writer, resp *http.Response, now time.Time, q status.Query) error {
 	var unread int64
 	list, err := status.Select(listed(resp, &unread), q)

@@ -105,7 +105,6 @@ func (o *replayOptions) run(ctx context.Context, stdin io.Reader, out, stderr io
 	return printAs(out, o.json, "report", report, report.WriteText)
 }
 
-// resolve makes a replay's options of the flags.
 func (o *replayOptions) resolve() (r replay.Options, err error) {
 	switch {
 	case len(o.logs) == 0:

@@ -18,7 +18,6 @@ import (
 	"github.com/feedpollard/pollard/internal/status"
 )
 
-// feedCommand returns a command about one feed.
 func feedCommand(use, short, long string, do func(o *asking, cmd *cobra.Command, feed string) error) *cobra.Command {
 	var o asking
 	cmd := &cobra.Command{
@@ -148,7 +147,6 @@ func writePolls(b *strings.Builder, polls []status.Poll, now time.Time) {
 	w.Flush() // a Builder cannot fail
 }
 
-// lastPoll describes the result of the last poll.
 func lastPoll(f status.Feed) string {
 	text := string(f.LastResult)
 	if f.LastStatus != 0 {

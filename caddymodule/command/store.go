@@ -38,7 +38,6 @@ func (f *storeFlags) add(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&f.config, "config", "", "a Caddyfile (or Caddy's JSON) that has the store; without --store, default "+installedConfig)
 }
 
-// module returns the store that the flags name.
 func (f storeFlags) module() (poller.Store, error) {
 	if f.store != "" {
 		if f.config != "" {

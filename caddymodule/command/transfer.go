@@ -130,7 +130,6 @@ func exportFeeds(ctx context.Context, where storeFlags, out, stderr io.Writer) (
 	return nil
 }
 
-// imported is what an import came to.
 type imported struct {
 	Store    string `json:"store"`
 	Imported int64  `json:"imported"` // feeds

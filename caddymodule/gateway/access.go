@@ -41,7 +41,6 @@ type token struct {
 	group feedstate.Group
 }
 
-// client is who sends a request.
 type client struct {
 	address   netip.Addr // see [poller.Client]
 	forwarded bool       // see [poller.Forwarded]
@@ -148,7 +147,6 @@ type clientRanges struct {
 	group   feedstate.Group
 }
 
-// check reports why a client is not admitted.
 func (c *clientRanges) check(from client) error {
 	address := from.address
 	if c.any || slices.ContainsFunc(c.ranges, func(p netip.Prefix) bool { return p.Contains(address) }) {

@@ -32,7 +32,6 @@ func withoutToken(uri string) string {
 	})
 }
 
-// mayHaveToken reports whether a request may have a token in its URL.
 func (g *Gateway) mayHaveToken(r *http.Request) bool {
 	return g.access.tokens != nil && tokenInURI.MatchString(sentURI(r))
 }

@@ -31,7 +31,6 @@ func init() {
 	httpcaddyfile.RegisterDirectiveOrder("feed_gateway", httpcaddyfile.Before, "reverse_proxy")
 }
 
-// parseGateway parses the directive feed_gateway, with its matcher.
 func parseGateway(h httpcaddyfile.Helper) ([]httpcaddyfile.ConfigValue, error) {
 	h.Next() // directive name
 	site := config.SiteOf(h)

@@ -19,7 +19,6 @@ type charsetWriter struct {
 // encodingOf finds the encoding in an XML declaration. Without one, XML and JSON are in UTF-8.
 var encodingOf = regexp.MustCompile(`^\s*<\?xml\s[^>]*\bencoding\s*=\s*["']([A-Za-z0-9._:-]+)`)
 
-// WriteHeader implements [http.ResponseWriter].
 func (w *charsetWriter) WriteHeader(status int) {
 	if status != http.StatusOK {
 		w.ResponseWriter.WriteHeader(status)
@@ -28,7 +27,6 @@ func (w *charsetWriter) WriteHeader(status int) {
 	w.status = status
 }
 
-// Write implements [http.ResponseWriter].
 func (w *charsetWriter) Write(body []byte) (int, error) {
 	w.sendHeader(body)
 	return w.ResponseWriter.Write(body)

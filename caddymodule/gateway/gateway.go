@@ -190,7 +190,6 @@ func (g *Gateway) resolveFeeds(app *poller.App, repl *caddy.Replacer) error {
 	return nil
 }
 
-// path returns the decoded path.
 func (f *Feed) path() (string, error) {
 	if !strings.HasPrefix(f.Path, "/") {
 		return "", fmt.Errorf("feed %s: the path must begin with a slash: expected feed <path> <url>", f.Path)

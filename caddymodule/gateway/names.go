@@ -16,7 +16,6 @@ import (
 	"github.com/feedpollard/pollard/internal/feedurl"
 )
 
-// Find implements [poller.Names].
 func (g *Gateway) Find(name string) string {
 	if strings.HasPrefix(name, "/") {
 		path, err := url.PathUnescape(name)

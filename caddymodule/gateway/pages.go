@@ -47,7 +47,6 @@ func (g *Gateway) makePages(ctx caddy.Context, app *poller.App) {
 
 func (g *Gateway) hasPages() bool { return g.Pages == nil || *g.Pages }
 
-// pageRequest is a request for a page.
 type pageRequest struct {
 	name string
 	by   urlRequest // for its token
@@ -137,7 +136,6 @@ func (g *Gateway) viewer(group feedstate.Group, site string) pages.Viewer {
 	}
 }
 
-// isNamed reports whether the configuration of the gateway names a feed.
 func (g *Gateway) isNamed(key string) bool { return g.chosen[key] != "" || g.access.list.has(key) }
 
 // visible reports whether a client is shown a feed. from is the URL that its version came from, and
@@ -291,7 +289,6 @@ func (g *Gateway) feedsAt(r *http.Request, by urlRequest, u feedurl.URL) (title 
 	}
 }
 
-// sentence makes a sentence of a reason.
 func sentence(reason string) string { return status.Capitalize(feedurl.Message(reason)) + "." }
 
 // found returns feeds that a site names, with the addresses here that the operator has chosen.

@@ -85,7 +85,6 @@ func (g *Gateway) serveHub(w http.ResponseWriter, r *http.Request) bool {
 	return true
 }
 
-// serveFeed answers a GET or HEAD request for a feed.
 func (g *Gateway) serveFeed(w http.ResponseWriter, r *http.Request, req request) error {
 	feed, err := g.find(r, req)
 	if err == nil {
@@ -196,7 +195,6 @@ func (g *Gateway) refuse(w http.ResponseWriter, r *http.Request, err error, req 
 	return e.Answer(w, r, g.server)
 }
 
-// serve serves a feed, and counts the request.
 func (g *Gateway) serve(w http.ResponseWriter, r *http.Request, feed *cache.Feed, req request) (cache.Sent, error) {
 	var o cache.ServeOptions // the version of a configured feed may come from anywhere
 	if req.byURL {
@@ -217,7 +215,6 @@ func (g *Gateway) serve(w http.ResponseWriter, r *http.Request, feed *cache.Feed
 	return sent, nil
 }
 
-// find returns the feed that a request is for.
 func (g *Gateway) find(r *http.Request, req request) (*cache.Feed, error) {
 	if req.configured != "" {
 		if g.leadsBack(r, req.configured) {

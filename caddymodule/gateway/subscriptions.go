@@ -39,7 +39,6 @@ func readSubscriptions(path string, log *zap.Logger) (*subscriptions, error) {
 	return s, err
 }
 
-// has reports whether the list has a feed.
 func (s *subscriptions) has(canonical string) bool {
 	if s == nil {
 		return false
@@ -66,7 +65,6 @@ func (s *subscriptions) outlines(keep func(feed *opml.Outline) bool) []opml.Outl
 	return opml.Pruned(*s.all.Load(), keep)
 }
 
-// refresh reads the list if it has changed.
 func (s *subscriptions) refresh() {
 	defer func() {
 		if p := recover(); p != nil { // the parser reads foreign input

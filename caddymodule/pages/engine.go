@@ -57,7 +57,6 @@ type shared struct {
 	counted map[string]*counts
 }
 
-// counts are the counts of the feeds that a viewer is shown.
 type counts struct {
 	status.Summary
 	until time.Time // when they are too old
@@ -100,7 +99,6 @@ func (e *EngineSource) Summary(ctx context.Context) (status.Summary, error) {
 	return n, nil
 }
 
-// Trouble implements [Source].
 func (e *EngineSource) Trouble() status.Trouble {
 	var shown status.Trouble
 	if _, c := poller.Running(); c != nil {
@@ -135,7 +133,6 @@ func (e *EngineSource) count(ctx context.Context, c *cache.Cache) (status.Summar
 	return n.Summary, nil
 }
 
-// Feeds implements [Source].
 func (e *EngineSource) Feeds(ctx context.Context, q status.Query) (status.FeedList, error) {
 	c, err := e.engine.Opened(ctx)
 	if err != nil {
@@ -217,7 +214,6 @@ func (e *EngineSource) all(ctx context.Context, c *cache.Cache) iter.Seq2[status
 	}
 }
 
-// Feed implements [Source].
 func (e *EngineSource) Feed(ctx context.Context, which Which) (status.Feed, []byte, error) {
 	c, err := e.engine.Opened(ctx)
 	if err != nil {
@@ -231,7 +227,6 @@ func (e *EngineSource) Feed(ctx context.Context, which Which) (status.Feed, []by
 	return e.complete(f), body, unknown(err)
 }
 
-// Refresh implements [Source].
 func (e *EngineSource) Refresh(ctx context.Context, which Which) (status.Result, error) {
 	c, err := e.engine.Opened(ctx)
 	if err != nil {

@@ -16,7 +16,6 @@ import (
 	"github.com/feedpollard/pollard/policy"
 )
 
-// feedContent is what the page of one feed shows.
 type feedContent struct {
 	status.Feed
 	Entries Entries
@@ -67,7 +66,6 @@ func (c feedContent) newest() []status.Poll {
 // Early reports whether not even a poll by hand is allowed yet.
 func (c feedContent) Early() bool { return time.Until(c.Refreshable) > 0 }
 
-// feed is the page of one feed.
 func (p *Pages) feed(v *visit, which Which) error {
 	f, body, err := v.source.Feed(v.r.Context(), which)
 	if err != nil {

@@ -19,7 +19,6 @@ const (
 	maxSearch   = 200  // bytes of a search
 )
 
-// listContent is what the list of feeds shows.
 type listContent struct {
 	Summary status.Summary
 	Query   status.Query

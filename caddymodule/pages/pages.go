@@ -145,7 +145,6 @@ var rewrite = route{method: http.MethodPost, serve: (*Pages).rewriteOPML}
 // Has reports whether there is a page or file of a name.
 func Has(name string) bool { _, ok := routes[name]; return ok }
 
-// visit is one request.
 type visit struct {
 	w      http.ResponseWriter
 	r      *http.Request
@@ -254,7 +253,6 @@ func (v *visit) setHeaders() {
 	}
 }
 
-// problem is an error page.
 type problem struct {
 	status int
 	Text   string // a sentence
@@ -262,7 +260,6 @@ type problem struct {
 	Site   Site   // that has no feeds
 }
 
-// Error implements error.
 func (e *problem) Error() string { return e.Text }
 
 func (p *Pages) refuse(v *visit, err error) {

@@ -13,7 +13,6 @@ import (
 	"github.com/feedpollard/pollard/internal/status"
 )
 
-// readersContent is what the page of readers shows.
 type readersContent struct {
 	status.Readers
 	Sort string // bytes, requests or refused

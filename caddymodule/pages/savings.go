@@ -17,7 +17,6 @@ const (
 	maxRows = 500
 )
 
-// rows is how many rows a page is to show.
 func (v *visit) rows() int {
 	if v.r.URL.Query().Has("all") {
 		return maxRows
@@ -25,7 +24,6 @@ func (v *visit) rows() int {
 	return tenRows
 }
 
-// savingsContent is what the page of savings shows.
 type savingsContent struct {
 	status.Savings
 	Rows []status.OriginTraffic

@@ -27,7 +27,6 @@ var (
 	staticFiles embed.FS
 )
 
-// page is what a template is given.
 type page struct {
 	Place
 	Title   string

@@ -73,7 +73,6 @@ func (Admin) Routes() []caddy.AdminRoute {
 // request, because the admin endpoint starts before the apps.
 type methods map[string]func(w http.ResponseWriter, r *http.Request, e *Engine, c *cache.Cache) error
 
-// ServeHTTP implements [caddy.AdminHandler].
 func (m methods) ServeHTTP(w http.ResponseWriter, r *http.Request) error {
 	serve, ok := m[r.Method]
 	if !ok {
@@ -222,7 +221,6 @@ func forgetFeed(w http.ResponseWriter, r *http.Request, e *Engine, c *cache.Cach
 	return nil
 }
 
-// stats describes the whole poller.
 type stats struct {
 	Version string `json:"version"`
 	Store   string `json:"store"`

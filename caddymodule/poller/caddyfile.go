@@ -182,7 +182,6 @@ func paceLines(spacing **caddy.Duration, concurrency *int, proxy *string) config
 	}
 }
 
-// checked returns a function that parses a text by checking it.
 func checked(check func(string) error) func(string) (string, error) {
 	return func(text string) (string, error) { return text, check(text) }
 }

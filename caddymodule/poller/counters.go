@@ -212,7 +212,6 @@ func (c *counters) merged(ctx context.Context) (others []*savedCounters) {
 	return others
 }
 
-// forget drops the statistics of the readers of feeds.
 func (c *counters) forget(feeds []string) {
 	for _, feed := range feeds {
 		c.feeds.Forget(feed)

@@ -50,7 +50,6 @@ const (
 	eventGone      = "pollard.gone"
 )
 
-// eventsOf returns the events of a poll, in order.
 func eventsOf(p *cache.Poll) (names []string) {
 	failed := p.Result == status.ResultFailed && p.Failures == 1 && p.Failure != policy.FailureStore
 	if failed && p.Known {

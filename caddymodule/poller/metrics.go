@@ -111,7 +111,6 @@ func (m *metrics) register(r *prometheus.Registry) error {
 	return nil
 }
 
-// polled counts a poll.
 func (m *metrics) polled(p cache.Poll) {
 	m.polls.WithLabelValues(string(p.Result)).Inc()
 	m.originBytes.Add(float64(p.Wire))
@@ -120,7 +119,6 @@ func (m *metrics) polled(p cache.Poll) {
 	}
 }
 
-// Describe implements [prometheus.Collector].
 func (m *metrics) Describe(into chan<- *prometheus.Desc) {
 	for _, desc := range []*prometheus.Desc{feedsDesc, memoryDesc, offlineDesc, storeAwayDesc, diskShortDesc} {
 		into <- desc
@@ -130,7 +128,6 @@ func (m *metrics) Describe(into chan<- *prometheus.Desc) {
 	}
 }
 
-// Collect implements [prometheus.Collector].
 func (m *metrics) Collect(into chan<- prometheus.Metric) {
 	for _, c := range m.collectors() {
 		c.Collect(into)

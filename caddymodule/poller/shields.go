@@ -60,7 +60,6 @@ func (a *App) Serves(s Shield, k ShieldKey) bool {
 	return slices.Contains(a.serving(k.Shield, k.Host), s)
 }
 
-// shieldsOf returns the shields of a key.
 func (a *App) shieldsOf(key string) ([]Shield, ShieldKey) {
 	k, ok := ParseShieldKey(key)
 	if !ok {

@@ -113,16 +113,13 @@ func (s *SQLite) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 	return err
 }
 
-// Key implements [poller.Store].
 func (s *SQLite) Key() string { return "sqlite:" + s.resolved }
 
 // Path returns the directory after Provision, without placeholders and symbolic links.
 func (s *SQLite) Path() string { return s.resolved }
 
-// String implements [poller.Store].
 func (s *SQLite) String() string { return "sqlite " + s.resolved }
 
-// Open implements [poller.Store].
 func (s *SQLite) Open(_ context.Context, log *zap.Logger) (store.Store, error) {
 	opened, err := sqlite.Open(s.resolved, sqlite.Options{Log: log})
 	if errors.Is(err, syscall.EROFS) { // systemd's ProtectSystem=strict
@@ -181,13 +178,10 @@ func (p *Postgres) UnmarshalCaddyfile(d *caddyfile.Dispenser) (err error) {
 	return nil
 }
 
-// Key implements [poller.Store].
 func (p *Postgres) Key() string { return "postgres:" + p.place }
 
-// String implements [poller.Store].
 func (p *Postgres) String() string { return "postgres " + p.place }
 
-// Open implements [poller.Store].
 func (p *Postgres) Open(ctx context.Context, log *zap.Logger) (store.Store, error) {
 	return postgres.Open(ctx, postgres.Options{URL: p.resolved, Log: log})
 }

@@ -25,7 +25,6 @@ type trafficKey struct {
 	Day  string `json:"day,omitempty"`  // a date, GMT; empty: days of long ago
 }
 
-// savedTraffic is traffic as it is saved.
 type savedTraffic struct {
 	trafficKey
 	status.Traffic
@@ -39,7 +38,6 @@ type traffic struct {
 
 func newTraffic() *traffic { return &traffic{counts: make(map[trafficKey]status.Traffic)} }
 
-// count adds to the traffic of a feed on a day.
 func (t *traffic) count(feed string, now time.Time, more status.Traffic) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -53,14 +51,12 @@ func (t *traffic) count(feed string, now time.Time, more status.Traffic) {
 	}
 }
 
-// countPoll counts a poll.
 func (t *traffic) countPoll(p *cache.Poll) {
 	if p.Result != status.ResultUnsent {
 		t.count(p.URL, time.Now(), status.Traffic{Polls: 1, Fetched: p.Wire})
 	}
 }
 
-// countAnswers counts the answers to the readers of a feed.
 func (t *traffic) countAnswers(s readers.Served) {
 	t.count(s.Feed, time.Now(), status.Traffic{Requests: s.Answers, Served: s.Bytes})
 }
@@ -74,7 +70,6 @@ func (t *traffic) resume(saved []savedTraffic) {
 	}
 }
 
-// saved returns the traffic in at most limit+1 counts.
 func (t *traffic) saved(limit int) []savedTraffic {
 	t.mu.Lock()
 	defer t.mu.Unlock()

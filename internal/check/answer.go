@@ -131,7 +131,6 @@ func encoding(a policy.Answer) string {
 	return coding
 }
 
-// gzipSize returns the size of a body with gzip.
 func gzipSize(body []byte) int {
 	var b bytes.Buffer
 	w := gzip.NewWriter(&b)

@@ -78,7 +78,6 @@ type Poll struct {
 	Error        string `json:"error,omitempty"`
 }
 
-// checker builds a report.
 type checker struct {
 	Options
 	report   *Report

@@ -30,7 +30,6 @@ type Cost struct {
 	Plain       int64 `json:"bytes_without_304_and_compression"`
 }
 
-// cost adds up the bytes. notModified is a 304 if there was one.
 func (x *checker) cost(notModified policy.Answer) *Cost {
 	c := &Cost{Polls: pollsPerMonth, Changes: assumedChanges}
 	if median := x.document.Rhythm.Median; median > 0 {

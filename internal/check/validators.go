@@ -60,7 +60,6 @@ func validatorsOf(a policy.Answer) policy.Validators {
 	return policy.Validators{URL: a.URL, ETag: a.Header.Get("ETag"), LastModified: a.Header.Get("Last-Modified")}
 }
 
-// checkSyntax judges the syntax of validators.
 func (x *checker) checkSyntax(v policy.Validators) {
 	opaque := strings.TrimPrefix(v.ETag, "W/")
 	if v.ETag != "" && (len(opaque) < 2 || opaque[0] != '"' || strings.IndexByte(opaque[1:], '"') != len(opaque)-2) {
@@ -139,7 +138,6 @@ func written(v policy.Validators, tag, date string) string {
 	return cmp.Or(strings.Join(fields, ", "), "no validators")
 }
 
-// outcome describes an answer.
 func outcome(a policy.Answer) string {
 	switch {
 	case a.Err != nil:

@@ -103,7 +103,6 @@ func (d *document) unescape(value []byte) (string, error) {
 	return element.Attr[0].Value, nil
 }
 
-// bom returns the UTF-8 byte order mark of a text.
 func bom(text []byte) []byte {
 	mark := []byte("\xef\xbb\xbf")
 	if !bytes.HasPrefix(text, mark) {

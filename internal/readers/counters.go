@@ -55,7 +55,6 @@ type agent struct {
 	family, feedID uint64
 }
 
-// count counts a request.
 func (c *Counters) count(r *Request, by *agent, identity uint64) {
 	c.agent, c.UserAgent, c.Network = by, by.UserAgent, network(r.Client)
 	if by.Subscribers > 0 {
@@ -134,7 +133,6 @@ func (c *Counters) countConditions(r *Request) {
 	}
 }
 
-// countAnswer counts the answer to a request.
 func (c *Counters) countAnswer(r *Request) {
 	switch {
 	case r.Status == http.StatusOK:
@@ -199,5 +197,4 @@ func (c *Counters) counts() status.Counts {
 	return n
 }
 
-// share returns part/whole, or 0 if whole is 0.
 func share(part, whole int64) float64 { return float64(part) / float64(max(whole, 1)) }

@@ -22,7 +22,6 @@ func (s sketch) registers() int { return 4 * len(s) }
 
 func (s sketch) register(i int) uint8 { return uint8(atomic.LoadUint32(&s[i/4]) >> (i % 4 * 8)) }
 
-// raise makes a register at least rank.
 func (s sketch) raise(i int, rank uint8) {
 	word, shift := &s[i/4], i%4*8
 	for old := atomic.LoadUint32(word); uint8(old>>shift) < rank; old = atomic.LoadUint32(word) {

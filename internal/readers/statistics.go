@@ -162,7 +162,6 @@ func (s *Statistics) parse(userAgent string) agent {
 	return agent{a, s.seed.text(a.Family), s.seed.text(a.FeedID)}
 }
 
-// period returns the period of a time, counted from 1970.
 func (s *Statistics) period(at time.Time) int64 {
 	if s.length <= 0 {
 		return 0
@@ -184,7 +183,6 @@ func (s *Statistics) Forget(feed string) {
 	s.drop(func(c *Counters) bool { return c.feedKey == key })
 }
 
-// drop removes counters.
 func (s *Statistics) drop(match func(*Counters) bool) {
 	s.lock()
 	defer s.mu.Unlock()

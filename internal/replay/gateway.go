@@ -151,7 +151,6 @@ func (s *gateway) serve(ctx context.Context) error {
 	return err
 }
 
-// replay replays one line.
 func (s *gateway) replay(ctx context.Context, l *Line) error {
 	if l.path() != s.found.path {
 		s.report.OtherPaths++
@@ -251,7 +250,6 @@ func (s *gateway) validators(l *Line) version.Standing {
 	return s.feed.Standing(s.request.Header)
 }
 
-// countLogged counts a request of the log.
 func (s *gateway) countLogged(l *Line, now time.Time) {
 	if s.report.Requests == 0 {
 		s.report.From = now
@@ -265,7 +263,6 @@ func (s *gateway) countLogged(l *Line, now time.Time) {
 	}
 }
 
-// countServed counts an answer in the replay.
 func (s *gateway) countServed(status int, bytes int64) {
 	s.report.Served[strconv.Itoa(status)]++
 	s.report.ServedBytes += bytes

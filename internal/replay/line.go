@@ -68,7 +68,6 @@ const combinedTime = "02/Jan/2006:15:04:05 -0700"
 // as "-".
 var combined = regexp.MustCompile(`^ *(\S+)(?: +(\S+).*?)? \[([^\]]+)\] *"((?:[^"\\]|\\.)*)" +(\d{3}) +(\d{1,18}|-)(?:\s|$)(?: *"((?:[^"\\]|\\.)*)"(?: +"((?:[^"\\]|\\.)*)")?)?`)
 
-// parseCombined reads a line of the combined log format.
 func parseCombined(text []byte) (l Line, err error) {
 	m := combined.FindSubmatch(text)
 	if m == nil {
@@ -98,7 +97,6 @@ func parseCombined(text []byte) (l Line, err error) {
 	return l, nil
 }
 
-// parseCaddy reads a line of Caddy's access log in JSON.
 func parseCaddy(text []byte) (l Line, err error) {
 	var e struct {
 		Time    any   `json:"ts"`
@@ -202,5 +200,4 @@ func (l *Line) path() string {
 // asks reports whether a gateway would answer the request itself.
 func (l *Line) asks() bool { return l.Method == "GET" || l.Method == "HEAD" }
 
-// noBody reports whether the logged answer had no body.
 func (l *Line) noBody() bool { return l.Status == 304 || l.Method == "HEAD" }

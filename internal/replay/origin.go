@@ -30,7 +30,6 @@ type origin struct {
 	inSkipHours int64
 }
 
-// RoundTrip implements [http.RoundTripper].
 func (o *origin) RoundTrip(r *http.Request) (*http.Response, error) {
 	now := o.now()
 	o.mu.Lock()
@@ -70,7 +69,6 @@ func (e *revision) named(h http.Header) bool {
 	return err == nil && !e.modified.IsZero() && !e.modified.After(since)
 }
 
-// started returns the number of polls that have started.
 func (o *origin) started() int64 {
 	o.mu.Lock()
 	defer o.mu.Unlock()

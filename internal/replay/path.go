@@ -139,7 +139,6 @@ func (s opening) nothing() error {
 	return fmt.Errorf("%w: none of the first %d lines is a GET or HEAD", ErrNoRequests, s.lines)
 }
 
-// suggestions lists the likeliest paths.
 func (s opening) suggestions() string {
 	if len(s.likely) == 0 {
 		return ""

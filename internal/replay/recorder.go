@@ -23,13 +23,10 @@ func (w *recorder) reset() {
 	w.status, w.body = 0, 0
 }
 
-// Header implements [http.ResponseWriter].
 func (w *recorder) Header() http.Header { return w.header }
 
-// WriteHeader implements [http.ResponseWriter].
 func (w *recorder) WriteHeader(status int) { w.status = status }
 
-// Write implements [http.ResponseWriter].
 func (w *recorder) Write(b []byte) (int, error) {
 	w.body += int64(len(b))
 	return len(b), nil

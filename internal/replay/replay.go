@@ -87,7 +87,6 @@ func Run(ctx context.Context, logs []io.Reader, o Options) (*Report, error) {
 // farApart is how much later than the line before it a line is not believed alone.
 const farApart = 24 * time.Hour
 
-// replayLine replays a line, if there is one.
 func (s *gateway) replayLine(ctx context.Context, l *Line) error {
 	if l == nil {
 		return nil
@@ -102,7 +101,6 @@ func (s *gateway) replayLine(ctx context.Context, l *Line) error {
 // progressEvery is how many lines are replayed between two calls of Progress.
 const progressEvery = 1000
 
-// replayAll replays all lines of a log.
 func (s *gateway) replayAll(ctx context.Context, log *accessLog) error {
 	began := time.Now()
 	var late *Line // more than a day later than the line before it: its date is wrong, unless the next line is as late

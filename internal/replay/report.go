@@ -134,5 +134,4 @@ func (s *gateway) readersOfLog(every time.Duration) []Reader {
 	return list
 }
 
-// round rounds a share to four digits.
 func round(share float64) float64 { return math.Round(share*1e4) / 1e4 }

@@ -53,10 +53,8 @@ func (r Reason) String() string {
 	return b.String()
 }
 
-// MarshalText implements [encoding.TextMarshaler].
 func (r Reason) MarshalText() ([]byte, error) { return []byte(r.String()), nil }
 
-// UnmarshalText implements [encoding.TextUnmarshaler].
 func (r *Reason) UnmarshalText(text []byte) error {
 	*r = Reason{{Text: string(text)}}
 	return nil
@@ -102,7 +100,6 @@ func Explain(d policy.Decision, f Facts) Reason {
 	return w.parts
 }
 
-// reason builds a [Reason].
 type reason struct {
 	decision policy.Decision
 	facts    Facts
@@ -287,7 +284,6 @@ func (w *reason) failed() string {
 	return "The last poll failed{why}.{retry}{served}"
 }
 
-// why is the cause of a failure.
 func (w *reason) why() string {
 	cause := cmp.Or(w.cause(), w.won.Raw)
 	switch f := &w.facts; {

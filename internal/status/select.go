@@ -80,7 +80,6 @@ func Select(feeds iter.Seq2[Feed, error], q Query) (FeedList, error) {
 	return list, nil
 }
 
-// candidate is a feed with its place in the order.
 type candidate struct {
 	Feed
 	place string

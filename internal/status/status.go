@@ -100,10 +100,8 @@ var Results = []Result{ResultNew, ResultUnchanged, ResultMoved, ResultGone, Resu
 // Seconds is a length of time. Its JSON form is a number of seconds.
 type Seconds time.Duration
 
-// MarshalJSON implements [json.Marshaler].
 func (s Seconds) MarshalJSON() ([]byte, error) { return json.Marshal(time.Duration(s).Seconds()) }
 
-// UnmarshalJSON implements [json.Unmarshaler].
 func (s *Seconds) UnmarshalJSON(text []byte) error {
 	var seconds float64
 	if err := json.Unmarshal(text, &seconds); err != nil {
