@@ -133,7 +133,7 @@ func statusCode(failure policy.Failure) int {
 		return http.StatusForbidden
 	case policy.FailureTimeout:
 		return http.StatusGatewayTimeout
-	case policy.FailureNone, policy.FailureNotStarted, policy.FailureRateLimited, policy.FailureStore:
+	case policy.FailureNone, policy.FailureNotStarted, policy.FailureRateLimited, policy.FailureHeld, policy.FailureStore:
 		return http.StatusServiceUnavailable
 	}
 	return http.StatusBadGateway

@@ -74,7 +74,7 @@ func Decide(r Rules, h History, a Answer, now time.Time, random float64) Decisio
 	case a.Unsent():
 		d.retryUnsent(r, h, a)
 	case a.Failure == FailureNone, a.Failure == FailureHeld:
-		d.regular(r, h)
+		d.regular(r, h, a.Failure)
 	default:
 		d.backOff(r, h, a)
 	}
@@ -122,8 +122,9 @@ func (d *builder) use(t Term) {
 	d.terms = append(d.terms, t)
 }
 
-// regular is the interval after a good answer: rules 1 to 3.
-func (d *builder) regular(r Rules, h History) {
+// regular is the interval after a good answer: rules 1 to 3. After a redirect that had to wait, nothing was
+// downloaded.
+func (d *builder) regular(r Rules, h History, failure Failure) {
 	explicit := d.longest(h.explicitCandidates(d.at))
 	switch rhythm, ok := h.rhythm(r, d.at); {
 	case explicit:
@@ -146,7 +147,7 @@ func (d *builder) regular(r Rules, h History) {
 	}
 	d.floor(Term{Hint: HintFloor}, r.MinInterval)
 	switch {
-	case explicit || r.OwnSite:
+	case explicit || r.OwnSite || failure == FailureHeld:
 	case !h.Validated:
 		d.unvalidated(r, h, "neither validators nor an explicit hint")
 	case h.Unheeded >= unheededLimit:

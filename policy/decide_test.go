@@ -395,6 +395,7 @@ func TestDelegatedIsNoFailure(t *testing.T) {
 	a := failed(FailureHeld, 302)
 	h := History{Validated: true, Failures: 3, Hints: Hints{TTL: ptr(120)}}.Update(a, nil, false)
 	check(t, Decide(DefaultRules(), h, a, noon, 0), HintTTL, 2*time.Hour)
+	check(t, Decide(DefaultRules(), History{}.Update(a, nil, false), a, noon, 0), HintDefault, time.Hour) // nothing was downloaded
 }
 
 func TestTimesWithoutAnswer(t *testing.T) {
