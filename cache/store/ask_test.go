@@ -12,33 +12,26 @@ import (
 // at is a moment of these tests, in hours. 100 is the present.
 func at(hours int) Time { return Time(hours) * Time(time.Hour) }
 
-// The rule for when a URL may be asked, by all that it depends on and each cause of a poll. The floor is two
-// hours.
+// The rule for when a URL may be asked before its feed is due, by all that it depends on. The floor is two hours.
 func TestMayAsk(t *testing.T) {
-	const floor = 2 * time.Hour
 	for _, tt := range []struct {
-		name            string
-		row             func(*feedRow)
-		since           Time
-		turn, hand, hop Time
+		name        string
+		row         func(*feedRow)
+		since, want Time
 	}{
-		{"it was never asked", func(*feedRow) {}, Never, at(90), Never, Never},
-		{"its next poll is to come", func(f *feedRow) { f.next = at(110) }, Never, at(110), Never, Never},
-		{"its polling has ended", func(f *feedRow) { f.next = End }, Never, End, Never, Never},
-		{"it was polled", func(f *feedRow) { f.last = at(99) }, Never, at(90), at(101), at(101)},
-		{"a redirect led to it", func(f *feedRow) { f.hopped = at(99) }, Never, at(90), at(101), at(101)},
-		{"both", func(f *feedRow) { f.last, f.hopped = at(95), at(99) }, Never, at(90), at(101), at(101)},
-		{"its origin asked for a pause", func(f *feedRow) { f.earliest, f.next = at(130), at(130) }, Never, at(130), at(130), at(130)},
-		{"a reader waits for it, and its next poll is to come", func(f *feedRow) { f.place, f.next = at(100)-ahead, at(110) }, Never, at(110), Never, Never},
-		{"a server is lost", func(f *feedRow) { f.next = at(103) }, at(99), at(103), at(101), at(101)},
+		{"it was never asked", func(*feedRow) {}, Never, Never},
+		{"its next poll is to come", func(f *feedRow) { f.next = at(110) }, Never, Never},
+		{"its polling has ended", func(f *feedRow) { f.next = End }, Never, Never},
+		{"it was polled", func(f *feedRow) { f.last = at(99) }, Never, at(101)},
+		{"a redirect led to it", func(f *feedRow) { f.hopped = at(99) }, Never, at(101)},
+		{"both", func(f *feedRow) { f.last, f.hopped = at(95), at(99) }, Never, at(101)},
+		{"its origin asked for a pause", func(f *feedRow) { f.earliest, f.next = at(130), at(130) }, Never, at(130)},
+		{"a server is lost", func(f *feedRow) { f.next = at(103) }, at(99), at(101)},
 	} {
 		f := newFeed(ID{1})
-		f.known, f.next = true, at(90)
 		tt.row(&f)
-		for why, want := range map[cause]Time{byTurn: tt.turn, byHand: tt.hand, byRedirect: tt.hop} {
-			if got := f.mayAsk(why, floor, tt.since); got != want {
-				t.Errorf("%s: cause %d is let through %v from now, want %v", tt.name, why, got.Sub(at(100)), want.Sub(at(100)))
-			}
+		if got := f.mayAsk(2*time.Hour, tt.since); got != tt.want {
+			t.Errorf("%s: it may be asked %v from now, want %v", tt.name, got.Sub(at(100)), tt.want.Sub(at(100)))
 		}
 	}
 }

@@ -87,9 +87,9 @@ func claimOne(tx Tx, now Time, c Claim, f *feedRow, h *hostRow, token Token) (le
 	}
 	f.askedBy(c.By, now.day())
 	f.classify(now)
-	due := f.mayAsk(byTurn, 0, since)
+	due := f.next
 	if c.Floor > 0 { // it brings the poll forward, never back
-		due = min(due, f.mayAsk(byHand, c.Floor, since))
+		due = min(due, f.mayAsk(c.Floor, since))
 	}
 	at, paused := h.mayAsk(f.rank(), c.ByHand, c.Host.Spacing, now, since)
 	switch {
@@ -234,7 +234,7 @@ func mayHop(tx Tx, now Time, hop Hop, f, from *feedRow, h *hostRow) (at Time, de
 	rank := from.rank()
 	free, paused := h.mayAsk(rank, false, hop.Host.Spacing, now, tx.Since())
 	if first := hop.First && from.followed == Never && rank <= RankNamedNew && paused == nil; !first || f.earliest > now {
-		at = f.mayAsk(byRedirect, hop.Floor, tx.Since())
+		at = f.mayAsk(hop.Floor, tx.Since())
 		if f.known && hop.Yield && f.next != End {
 			return max(f.next, at, free), DeniedTaken, nil
 		}

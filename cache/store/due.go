@@ -158,7 +158,7 @@ func claimOf(tx Tx, q DueQuery, hosts []*hostRow) (leases []Lease, later bool, e
 		}
 		f.mend(now)
 		presumed := f.assumePolled(since, 0)
-		if f.mayAsk(byTurn, 0, since) > now { // its place is that of a poll that has been made, or damaged
+		if f.next > now { // its place is that of a poll that has been made, or damaged
 			f.place, later = End, later || !presumed
 		} else if at, _ := hosts[i].mayAsk(f.rank(), false, f.host.Spacing, now, since); at <= now {
 			due = append(due, f.spaced(f.host, f.rank(), false))
@@ -175,7 +175,7 @@ func claimOf(tx Tx, q DueQuery, hosts []*hostRow) (leases []Lease, later bool, e
 		}
 		at, _ := h.mayAsk(f.rank(), false, f.host.Spacing, now, since)
 		switch {
-		case f.mayAsk(byTurn, 0, since) > now:
+		case f.next > now:
 		case at > now: // after a fail-over
 			h.pauseUntil(tx, at)
 			continue

@@ -16,15 +16,15 @@ import (
 // if they are not established: they are read on some days first.
 const newPart = 8
 
-// givingWay is a step in which feeds of a rank give way.
-type givingWay struct {
+// step is one in which feeds of a rank give way.
+type step struct {
 	rank   Rank
 	bodies bool // alone; otherwise feeds are forgotten
 	above  bool // only while their rank takes more than its part
 }
 
-// order is the order of the steps.
-var order = []givingWay{
+// steps are all of them, in order.
+var steps = []step{
 	{RankPublicNew, false, true},
 	{RankPublic, true, false}, {RankPublic, false, false},
 	{RankNamedNew, true, true}, {RankNamedNew, false, true},
@@ -47,8 +47,8 @@ type use struct {
 }
 
 // can reports whether feeds of the account can give way in a step.
-func (u *use) can(g givingWay) bool {
-	return g.bodies && u.bodies > 0 || !g.bodies && u.all > u.forgotten
+func (u *use) can(s step) bool {
+	return s.bodies && u.bodies > 0 || !s.bodies && u.all > u.forgotten
 }
 
 type uses map[account]*use
@@ -62,25 +62,25 @@ func (u uses) of(a account) *use {
 
 // next returns the step that comes next, and the account that has to give way. It reports false if
 // only the operator's feeds are left.
-func (u uses) next(budget int64) (g givingWay, first account, ok bool) {
+func (u uses) next(budget int64) (_ step, first account, ok bool) {
 	total := make(map[Rank]int64)
 	for a, use := range u {
 		total[a.rank] += use.all
 	}
-	for _, g := range order {
-		if g.above && total[g.rank] <= budget/newPart {
+	for _, s := range steps {
+		if s.above && total[s.rank] <= budget/newPart {
 			continue
 		}
 		for a, use := range u {
-			if a.rank == g.rank && use.can(g) && (!ok || use.all > u[first].all || use.all == u[first].all && a.owner < first.owner) {
+			if a.rank == s.rank && use.can(s) && (!ok || use.all > u[first].all || use.all == u[first].all && a.owner < first.owner) {
 				first, ok = a, true
 			}
 		}
 		if ok {
-			return g, first, true
+			return s, first, true
 		}
 	}
-	return g, first, false
+	return step{}, first, false
 }
 
 // victim is a feed that has to give way.
@@ -107,11 +107,11 @@ func (d *Database) Trim(ctx context.Context, budget int64) (trimmed []ID, err er
 			}
 			return trimmed, err
 		}
-		g, victims, err := d.victims(ctx, left, used-left)
+		s, victims, err := d.victims(ctx, left, used-left)
 		if err != nil {
 			return trimmed, err
 		}
-		dropped, err := d.giveWay(ctx, g, victims, budget)
+		dropped, err := d.giveWay(ctx, s, victims, budget)
 		trimmed = append(trimmed, dropped...)
 		if err != nil || len(dropped) == 0 {
 			return trimmed, err
@@ -141,7 +141,7 @@ const atOnceVictims = 200
 
 // victims finds feeds that have to give way in the next step, and take some bytes together. If there are not so many, it
 // returns all of them.
-func (d *Database) victims(ctx context.Context, budget, bytes int64) (step givingWay, victims []victim, err error) {
+func (d *Database) victims(ctx context.Context, budget, bytes int64) (now step, victims []victim, err error) {
 	victims, err = read(ctx, d, func(tx Tx) (victims []victim, err error) {
 		use, err := usesOf(tx)
 		if err != nil {
@@ -151,13 +151,13 @@ func (d *Database) victims(ctx context.Context, budget, bytes int64) (step givin
 		waiting := make(map[account][]victim)
 		read := make(map[account]int)
 		for began := bytes; bytes > 0; {
-			g, a, ok := use.next(budget)
-			if !ok || bytes < began && g != step {
+			s, a, ok := use.next(budget)
+			if !ok || bytes < began && s != now {
 				break
 			}
-			step = g
+			now = s
 			if len(waiting[a]) == 0 {
-				if waiting[a], err = feedsOf(tx, a, g, read[a]); err != nil {
+				if waiting[a], err = feedsOf(tx, a, s, read[a]); err != nil {
 					return nil, err
 				}
 				if read[a] += len(waiting[a]); len(waiting[a]) == 0 {
@@ -167,9 +167,9 @@ func (d *Database) victims(ctx context.Context, budget, bytes int64) (step givin
 			}
 			v := waiting[a][0]
 			waiting[a] = waiting[a][1:]
-			use.add(a, v, -1, g)
+			use.add(a, v, -1, s)
 			if v.owner = use.other(&v.feedRow, a, tx.Now()); v.owner != a.owner {
-				use.add(account{v.owner, a.rank}, v, 1, g)
+				use.add(account{v.owner, a.rank}, v, 1, s)
 			} else {
 				bytes -= v.bytes
 			}
@@ -177,14 +177,14 @@ func (d *Database) victims(ctx context.Context, budget, bytes int64) (step givin
 		}
 		return victims, nil
 	})
-	return step, victims, err
+	return now, victims, err
 }
 
 // add adds what a victim takes to an account, or takes it away.
-func (u uses) add(a account, v victim, sign int64, g givingWay) {
+func (u uses) add(a account, v victim, sign int64, s step) {
 	use := u.of(a)
 	use.all += sign * v.bytes
-	if g.bodies {
+	if s.bodies {
 		use.bodies += sign * v.bytes
 	}
 }
@@ -224,10 +224,9 @@ func usesOf(tx Tx) (uses, error) {
 			var owner, configured, notEstablished, all, bodies int64
 			err := row.Scan(&owner, &configured, &notEstablished, &all, &bodies)
 			f := feedRow{owner: Owner(owner), configured: configured != 0, established: notEstablished == 0}
-			switch use := u.of(account{f.owner, f.rank()}); {
-			case forgotten:
+			if use := u.of(account{f.owner, f.rank()}); forgotten {
 				use.forgotten += all
-			default:
+			} else {
 				use.all += all
 				use.bodies += bodies
 			}
@@ -243,9 +242,9 @@ func usesOf(tx Tx) (uses, error) {
 }
 
 // feedsOf reads some feeds of an account, those that have to go first at the beginning.
-func feedsOf(tx Tx, a account, g givingWay, skip int) (feeds []victim, err error) {
+func feedsOf(tx Tx, a account, s step, skip int) (feeds []victim, err error) {
 	bytes, which := taken, ``
-	if g.bodies {
+	if s.bodies {
 		bytes, which = `size`, ` and size > 0`
 	}
 	notEstablished := number(a.rank == RankNamedNew || a.rank == RankPublicNew)
@@ -267,7 +266,7 @@ func feedsOf(tx Tx, a account, g givingWay, skip int) (feeds []victim, err error
 // giveWay has feeds give way in a step, unless they were read since, and has those that count for
 // another owner do so. It returns the first. It stops when the store uses no more than it may:
 // another node may make room, too.
-func (d *Database) giveWay(ctx context.Context, g givingWay, victims []victim, budget int64) ([]ID, error) {
+func (d *Database) giveWay(ctx context.Context, s step, victims []victim, budget int64) ([]ID, error) {
 	owners := make(map[ID]Owner)
 	var gone, other []candidate
 	for _, v := range victims {
@@ -297,9 +296,9 @@ func (d *Database) giveWay(ctx context.Context, g givingWay, victims []victim, b
 			}
 		}
 		switch {
-		case used <= left, g.bodies && f.size == 0:
+		case used <= left, s.bodies && f.size == 0:
 			return false
-		case g.bodies:
+		case s.bodies:
 			used -= f.size
 			f.dropVersion(tx)
 		default:

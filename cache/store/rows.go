@@ -92,10 +92,7 @@ var feedColumns = []feedColumn{
 	textColumn("state", func(f *feedRow) *State { return &f.state }),
 	{"configured", func(f *feedRow) any { return number(f.configured) }, func(f *feedRow, v any) { f.configured = v == int64(1) }},
 	timeColumn("configured_until", Never, func(f *feedRow) *Time { return &f.configuredUntil }),
-	{"token", func(f *feedRow) any { return int64(f.token) }, func(f *feedRow, v any) {
-		n, _ := v.(int64)
-		f.token = Token(n)
-	}},
+	numberColumn("token", func(f *feedRow) *Token { return &f.token }),
 	timeColumn("next", End, func(f *feedRow) *Time { return &f.next }),
 	numberColumn("hold", func(f *feedRow) *time.Duration { return &f.hold }),
 	timeColumn("moment", Never, func(f *feedRow) *Time { return &f.moment }),
@@ -113,13 +110,10 @@ var feedColumns = []feedColumn{
 	numberColumn("body", func(f *feedRow) *int64 { return &f.body }),
 	numberColumn("changed", func(f *feedRow) *Time { return &f.changed }),
 	numberColumn("news", func(f *feedRow) *int64 { return &f.news }),
-	{"outcome", func(f *feedRow) any { return int64(f.outcome) }, func(f *feedRow, v any) {
-		n, _ := v.(int64)
-		f.outcome = Token(n)
-	}},
+	numberColumn("outcome", func(f *feedRow) *Token { return &f.outcome }),
 }
 
-func numberColumn[T ~int64](name string, field func(*feedRow) *T) feedColumn {
+func numberColumn[T ~int64 | ~uint64](name string, field func(*feedRow) *T) feedColumn {
 	return feedColumn{name, func(f *feedRow) any { return int64(*field(f)) }, func(f *feedRow, v any) {
 		n, _ := v.(int64)
 		*field(f) = T(n)

@@ -25,31 +25,31 @@ const (
 type spaced struct {
 	feed *feedRow // that has the moment
 	host Host
-	kind kindOfSpacing
+	by   rate
 }
 
-// kindOfSpacing is a column of a domain's row, which counts requests, and how they are spaced.
-type kindOfSpacing struct {
+// rate is how requests to a domain are spaced, and the column of its row that counts them.
+type rate struct {
 	column, wait string // wait is another column that they have to wait for as well
 	atOnce       int
 	every        time.Duration
 }
 
 var (
-	knownSpacing  = kindOfSpacing{"free", "free", 32, time.Second / 8}
-	otherSpacing  = kindOfSpacing{"free_new", "free_new", 8, time.Second}
-	publicSpacing = kindOfSpacing{"free_public", "free_new", 8, time.Second} // public networks use what is left
+	knownRate  = rate{"free", "free", 32, time.Second / 8}
+	otherRate  = rate{"free_new", "free_new", 8, time.Second}
+	publicRate = rate{"free_public", "free_new", 8, time.Second} // public networks use what is left
 )
 
 // spaced returns a poll of the feed, or a redirect to it, as one that is counted.
 func (f *feedRow) spaced(host Host, r Rank, redirect bool) spaced {
 	switch {
 	case f.version != 0 && r != RankPublicNew && !redirect:
-		return spaced{f, host, knownSpacing}
+		return spaced{f, host, knownRate}
 	case r < RankPublic:
-		return spaced{f, host, otherSpacing}
+		return spaced{f, host, otherRate}
 	}
-	return spaced{f, host, publicSpacing}
+	return spaced{f, host, publicRate}
 }
 
 // takeMoment counts a request to a domain, and returns when there would be no other.
@@ -69,14 +69,14 @@ func space(tx Tx, now Time, all ...spaced) error {
 		hosts[i] = s.host
 	}
 	lockDomains(tx, hosts...)
-	for _, kind := range []kindOfSpacing{knownSpacing, otherSpacing, publicSpacing} {
-		some := slices.DeleteFunc(slices.Clone(all), func(s spaced) bool { return s.kind != kind })
-		sql := strings.NewReplacer("{own}", kind.column, "{wait}", kind.wait).Replace(takeMoment)
+	for _, by := range []rate{knownRate, otherRate, publicRate} {
+		some := slices.DeleteFunc(slices.Clone(all), func(s spaced) bool { return s.by != by })
+		sql := strings.NewReplacer("{own}", by.column, "{wait}", by.wait).Replace(takeMoment)
 		err := tx.Query(sql, each(some, func(s spaced) []any {
-			return []any{rowOfDomain(s.host), int64(now), int64(kind.every), int64(now.Add(maxReserved))}
+			return []any{rowOfDomain(s.host), int64(now), int64(by.every), int64(now.Add(maxReserved))}
 		}), func(i int, row Row) error {
 			err := row.Scan((*int64)(&some[i].feed.moment))
-			some[i].feed.moment = some[i].feed.moment.Add(-time.Duration(kind.atOnce) * kind.every)
+			some[i].feed.moment = some[i].feed.moment.Add(-time.Duration(by.atOnce) * by.every)
 			return err
 		})
 		if err != nil {
