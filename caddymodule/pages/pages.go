@@ -10,8 +10,8 @@
 // User-Agents, URLs, errors) is shown as text. GET changes no state, and POST from
 // another site is refused.
 //
-// The package depends on neither Caddy nor the engine: it shows what a [Source]
-// returns. The caller decides where the pages are and who may see them ([Place]).
+// They show what a [Source] returns. The caller decides where they are and who may see
+// them ([Place]).
 package pages
 
 import (

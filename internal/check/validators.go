@@ -96,12 +96,12 @@ func (x *checker) checkWhole(v policy.Validators, again, plain, plainAgain polic
 	case bytes.Equal(again.Body, x.first.Body):
 		x.find("volatile-etag", fmt.Sprintf("%s and, %v later, %s for the very same bytes.", written(v, "ETag", "Last-Modified"), waited, written(w, "ETag", "Last-Modified")))
 	default:
-		x.checkVolatile(v, again, plain, waited)
+		x.checkVolatile(again, plain, waited)
 	}
 }
 
 // checkVolatile judges a feed that differed a moment later.
-func (x *checker) checkVolatile(v policy.Validators, again, plain policy.Answer, waited time.Duration) {
+func (x *checker) checkVolatile(again, plain policy.Answer, waited time.Duration) {
 	d, err := document.Read(again.Body, again.Header.Get("Content-Type"), again.At)
 	id := "volatile-entries"
 	switch {
