@@ -43,7 +43,7 @@ func (g *gateway) asked(url string) (at []time.Time) {
 }
 
 // feed asks for the feed that answers for a URL, as a handler does.
-func (g *gateway) feed(url string) *httptest.ResponseRecorder {
+func (g *gateway) feed(url string, headers ...string) *httptest.ResponseRecorder {
 	g.t.Helper()
 	f, err := g.Feed(g.t.Context(), url)
 	if err != nil {
@@ -51,6 +51,9 @@ func (g *gateway) feed(url string) *httptest.ResponseRecorder {
 	}
 	f.Ask(g.by)
 	w, r := httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, "/feed", nil)
+	for i := 0; i < len(headers); i += 2 {
+		r.Header.Set(headers[i], headers[i+1])
+	}
 	f = f.Resolve(g.t.Context())
 	f.Ask(g.by)
 	_, err = f.Serve(w, r, cache.ServeOptions{})
@@ -59,7 +62,7 @@ func (g *gateway) feed(url string) *httptest.ResponseRecorder {
 	}
 	if u, ok := err.(*cache.Unavailable); ok && !u.Alias && u.RedirectTo != "" {
 		g.sent++
-		return g.feed(u.RedirectTo)
+		return g.feed(u.RedirectTo, headers...)
 	}
 	if err != nil {
 		u := err.(*cache.Unavailable)
