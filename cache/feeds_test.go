@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/feedpollard/pollard/cache/feedstate"
+	"github.com/feedpollard/pollard/cache/store"
 	"github.com/feedpollard/pollard/internal/status"
 	"github.com/feedpollard/pollard/policy"
 )
@@ -154,5 +155,10 @@ func TestFeedThatNeverWorkedIsFailing(t *testing.T) {
 		want("down since the first day", map[status.State]int64{status.StateFailing: 1})
 		time.Sleep(8 * 24 * time.Hour)
 		want("deleted", map[status.State]int64{})
+		g.by = store.OwnerOf(store.KindToken, "alice")
+		read("/daily", 6, true)
+		want("never worked", map[status.State]int64{status.StateFailing: 1})
+		time.Sleep(3 * 24 * time.Hour)
+		want("deleted after many days", map[status.State]int64{})
 	})
 }

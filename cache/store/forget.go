@@ -18,6 +18,10 @@ const keepForgotten = 15 * time.Minute
 // forgotten. For so long is remembered who has read a feed, since that.
 const keepUnread = 24*time.Hour - time.Minute
 
+// keepFailing is how long a feed that never gave a version is kept when readers ask for it no more, even
+// if they did for days.
+const keepFailing = 3 * 24 * time.Hour
+
 // moveFeed moves a row that has become small to the others of its kind: SQLite gives back no page of
 // which a row alone has become smaller.
 const moveFeed = `update feed set n = default where n = ?1`
@@ -134,6 +138,8 @@ func (d *Database) expired(ctx context.Context, q SweepQuery) (gone []candidate,
 			kept := q.Idle
 			if f.version == 0 && !f.established && (f.next <= page.now || f.earliest > page.now || f.next == End) {
 				kept = q.Unread
+			} else if f.version == 0 && f.rank() != RankOperator {
+				kept = min(kept, keepFailing)
 			}
 			if q.Shielded > 0 && !strings.HasPrefix(f.url, "http") {
 				kept = min(kept, q.Shielded)

@@ -26,9 +26,6 @@ type listContent struct {
 	Publisher
 }
 
-// Unread is how many addresses readers have asked for that never gave a feed.
-func (c listContent) Unread() int64 { return c.Summary.Feeds[status.StateUnread] }
-
 // Narrowed reports whether the list shows less than all feeds.
 func (c listContent) Narrowed() bool { return c.Query.Search != "" || c.Query.State != "" }
 

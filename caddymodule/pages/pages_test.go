@@ -469,7 +469,7 @@ func TestPageOfFailingFeed(t *testing.T) {
 func TestLinks(t *testing.T) {
 	p, source, at := newPages(t, 1000)
 	for target, wants := range map[string][]string{
-		"feeds":                    {`<a href="/-/feeds?state=failing">31 are failing</a>`, "3 addresses</a> that never gave a feed"},
+		"feeds":                    {`<a href="/-/feeds?state=failing">31 are failing</a>`, "3 addresses</a> that readers asked for never gave a feed"},
 		"":                         {`<a href="/-/feeds?state=failing">31 are failing</a>`, `<code data-copy>http://feeds.home.arpa/river.xml</code>`},
 		"readers":                  {`href="/-/readers?sort=requests#by"`, "<b>bytes</b>", `?sort=bytes&amp;all#by">All 15</a>`},
 		"readers?all&sort=refused": {`href="/-/readers?sort=requests&amp;all#by"`, "<b>refused requests</b>"},

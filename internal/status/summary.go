@@ -93,6 +93,9 @@ func (s Summary) States() (list []StateCount) {
 	return list
 }
 
+// Unread counts the addresses that readers asked for and that never gave a feed.
+func (s Summary) Unread() int64 { return s.Feeds[StateUnread] }
+
 // Total counts the feeds: "214 feeds".
 func (s Summary) Total() string {
 	var total int64
