@@ -152,8 +152,8 @@ const (
 	// decoderSize is what it takes to decode a version while it is sent.
 	decoderSize = 64 << 10
 	// readersSize is how many bytes may be in hand for readers: parts of versions that are not in
-	// memory, one for each response, and decoders.
-	readersSize = 32 << 20
+	// memory, one for each response, and decoders: of a thousand readers.
+	readersSize = 64 << 20
 	// busyRetry is the Retry-After of errBusy.
 	busyRetry = 10 * time.Second
 )
@@ -163,7 +163,7 @@ var errBusy = errors.New("many large feeds are being read: try again in a moment
 
 // readersLimit limits the bytes that are in hand for readers. The networks that have some in
 // hand share [readersSize] equally. A network that has none gets one response all the same, up
-// to twice the size, so that others cannot keep it out.
+// to half as much more, so that others cannot keep it out.
 type readersLimit struct {
 	mu       sync.Mutex // guards all
 	total    int64
@@ -178,7 +178,7 @@ func (l *readersLimit) take(network netip.Prefix, bytes int64, force bool) (rele
 	used := l.networks[network]
 	most, limit := int64(readersSize), int64(readersSize)
 	if used == 0 {
-		most *= 2
+		most += most / 2
 	} else {
 		limit /= int64(len(l.networks))
 	}
