@@ -22,8 +22,51 @@ const (
 )
 
 // ContentType is the media type of the format.
-func (f Format) ContentType() string {
-	return [...]string{"application/rss+xml", "application/atom+xml", "application/feed+json"}[f]
+func (f Format) ContentType() string { return formats[f].mediaType }
+
+const namespaces = ` xmlns:atom="http://www.w3.org/2005/Atom" xmlns:content="http://purl.org/rss/1.0/modules/content/"` +
+	` xmlns:itunes="http://www.itunes.com/dtds/podcast-1.0.dtd" xmlns:podcast="https://podcastindex.org/namespace/1.0"` +
+	` xmlns:sy="http://purl.org/rss/1.0/modules/syndication/"`
+
+// formats are the parts of a document, in their order.
+var formats = [...]struct {
+	mediaType                                                     string
+	head, volatile, extra, begin, entry, date, text, between, end string
+	layout                                                        string // of dates
+	escape                                                        func(string) string
+}{
+	RSS: {
+		mediaType: "application/rss+xml", layout: time.RFC1123Z, escape: html.EscapeString,
+		head:     `<?xml version="1.0"?><rss version="2.0"` + namespaces + `><channel><title>%s</title><link>%s/</link>`,
+		volatile: `<lastBuildDate>%s</lastBuildDate>`,
+		extra:    `%s`,
+		entry:    `<item><title>Entry %[2]d</title><link>%[1]s/%[2]d</link><guid>%[1]s/%[2]d</guid>`,
+		date:     `<pubDate>%s</pubDate>`,
+		text:     `<description>%s</description></item>`,
+		end:      `</channel></rss>`,
+	},
+	Atom: {
+		mediaType: "application/atom+xml", layout: time.RFC3339, escape: html.EscapeString,
+		head:     `<?xml version="1.0"?><feed xmlns="http://www.w3.org/2005/Atom"` + namespaces + `><title>%s</title><link href="%s/"/><id>%[2]s/</id>`,
+		volatile: `<updated>%s</updated>`,
+		extra:    `%s`,
+		entry:    `<entry><title>Entry %[2]d</title><link href="%[1]s/%[2]d"/><id>%[1]s/%[2]d</id>`,
+		date:     `<updated>%s</updated>`,
+		text:     `<summary>%s</summary></entry>`,
+		end:      `</feed>`,
+	},
+	JSONFeed: {
+		mediaType: "application/feed+json", layout: time.RFC3339, escape: quoted,
+		head:     `{"version":"https://jsonfeed.org/version/1.1","title":%s,"home_page_url":"%s/",`,
+		volatile: `"_build":%s,`,
+		extra:    `%s,`,
+		begin:    `"items":[`,
+		entry:    `{"id":"%[1]s/%[2]d","url":"%[1]s/%[2]d","title":"Entry %[2]d",`,
+		date:     `"date_published":"%s",`,
+		text:     `"content_text":%s}`,
+		between:  `,`,
+		end:      `]}`,
+	},
 }
 
 // Feed is an RSS feed with n entries, the newest first. volatile is its lastBuildDate:
@@ -51,89 +94,31 @@ type Document struct {
 	Text string
 }
 
-const namespaces = ` xmlns:atom="http://www.w3.org/2005/Atom" xmlns:content="http://purl.org/rss/1.0/modules/content/"` +
-	` xmlns:itunes="http://www.itunes.com/dtds/podcast-1.0.dtd" xmlns:podcast="https://podcastindex.org/namespace/1.0"` +
-	` xmlns:sy="http://purl.org/rss/1.0/modules/syndication/"`
-
 // String is the document.
 func (d Document) String() string {
-	d.Title, d.Home = cmp.Or(d.Title, "Test"), cmp.Or(d.Home, "https://origin.test")
-	d.Text = cmp.Or(d.Text, strings.TrimSpace(strings.Repeat("some words ", 20)))
-	switch d.Format {
-	case Atom:
-		return d.atom()
-	case JSONFeed:
-		return d.json()
-	}
-	return d.rss()
-}
-
-func (d Document) rss() string {
+	f := formats[d.Format]
+	d.Home, d.Text = cmp.Or(d.Home, "https://origin.test"), cmp.Or(d.Text, strings.TrimSpace(strings.Repeat("some words ", 20)))
 	var b strings.Builder
-	fmt.Fprintf(&b, `<?xml version="1.0"?><rss version="2.0"%s><channel><title>%s</title><link>%s/</link>`, namespaces, html.EscapeString(d.Title), d.Home)
+	fmt.Fprintf(&b, f.head, f.escape(cmp.Or(d.Title, "Test")), d.Home)
 	if d.Volatile != "" {
-		fmt.Fprintf(&b, "<lastBuildDate>%s</lastBuildDate>", html.EscapeString(d.Volatile))
-	}
-	b.WriteString(d.Extra)
-	for i := d.Entries; i > 0; i-- {
-		fmt.Fprintf(&b, "<item><title>Entry %d</title><link>%s/%d</link><guid>%s/%d</guid>", i, d.Home, i, d.Home, i)
-		if at := d.date(i); !at.IsZero() {
-			fmt.Fprintf(&b, "<pubDate>%s</pubDate>", at.Format(time.RFC1123Z))
-		}
-		fmt.Fprintf(&b, "<description>%s</description></item>", html.EscapeString(d.Text))
-	}
-	b.WriteString("</channel></rss>")
-	return b.String()
-}
-
-func (d Document) atom() string {
-	var b strings.Builder
-	fmt.Fprintf(&b, `<?xml version="1.0"?><feed xmlns="http://www.w3.org/2005/Atom"%s><title>%s</title><link href="%s/"/><id>%s/</id>`, namespaces, html.EscapeString(d.Title), d.Home, d.Home)
-	if d.Volatile != "" {
-		fmt.Fprintf(&b, "<updated>%s</updated>", html.EscapeString(d.Volatile))
-	}
-	b.WriteString(d.Extra)
-	for i := d.Entries; i > 0; i-- {
-		fmt.Fprintf(&b, `<entry><title>Entry %d</title><link href="%s/%d"/><id>%s/%d</id>`, i, d.Home, i, d.Home, i)
-		if at := d.date(i); !at.IsZero() {
-			fmt.Fprintf(&b, "<updated>%s</updated>", at.Format(time.RFC3339))
-		}
-		fmt.Fprintf(&b, `<summary>%s</summary></entry>`, html.EscapeString(d.Text))
-	}
-	b.WriteString("</feed>")
-	return b.String()
-}
-
-func (d Document) json() string {
-	var b strings.Builder
-	fmt.Fprintf(&b, `{"version":"https://jsonfeed.org/version/1.1","title":%s,"home_page_url":"%s/",`, quoted(d.Title), d.Home)
-	if d.Volatile != "" {
-		fmt.Fprintf(&b, `"_build":%s,`, quoted(d.Volatile))
+		fmt.Fprintf(&b, f.volatile, f.escape(d.Volatile))
 	}
 	if d.Extra != "" {
-		b.WriteString(d.Extra + ",")
+		fmt.Fprintf(&b, f.extra, d.Extra)
 	}
-	b.WriteString(`"items":[`)
+	b.WriteString(f.begin)
 	for i := d.Entries; i > 0; i-- {
-		fmt.Fprintf(&b, `{"id":"%s/%d","url":"%s/%d","title":"Entry %d",`, d.Home, i, d.Home, i, i)
-		if at := d.date(i); !at.IsZero() {
-			fmt.Fprintf(&b, `"date_published":"%s",`, at.Format(time.RFC3339))
+		fmt.Fprintf(&b, f.entry, d.Home, i)
+		if !d.Newest.IsZero() {
+			fmt.Fprintf(&b, f.date, d.Newest.AddDate(0, 0, i-d.Entries).Format(f.layout))
 		}
-		fmt.Fprintf(&b, `"content_text":%s}`, quoted(d.Text))
+		fmt.Fprintf(&b, f.text, f.escape(d.Text))
 		if i > 1 {
-			b.WriteByte(',')
+			b.WriteString(f.between)
 		}
 	}
-	b.WriteString("]}")
+	b.WriteString(f.end)
 	return b.String()
-}
-
-// date is the time of entry i.
-func (d Document) date(i int) time.Time {
-	if d.Newest.IsZero() {
-		return time.Time{}
-	}
-	return d.Newest.AddDate(0, 0, i-d.Entries)
 }
 
 func quoted(text string) string {

@@ -25,27 +25,37 @@ type model struct {
 	hosts       map[string]*hostOf
 	pauses      map[string]paused  // by scope
 	lastLimited map[string]limited // by domain and rank
-	hops        map[store.ID]time.Duration
-	last        map[store.ID]time.Duration // the last poll of feeds that were forgotten
-	hold        map[store.ID]time.Duration // and their decision
-	earliest    map[store.ID]time.Duration // and the moment before which their origin wants no other
-	waits       map[store.ID]bool          // a redirect to it had to wait
-	until       map[store.ID]time.Duration // for so long are a feed's last poll and hop remembered if it is forgotten
+	urls        map[store.ID]*url
 	tokens      map[store.Token]bool
-	touches     map[store.ID]int // of feeds that were forgotten
-	versions    map[store.ID]uint64
+}
+
+// url is what counts of a URL, whether its feed is known or forgotten.
+type url struct {
+	polled, hopped time.Duration // the last poll, and the last redirect to it
+	earliest       time.Duration // its origin wants no poll before
+	until          time.Duration // all this is remembered if the feed is forgotten
+	hold           time.Duration // the decision of a feed that was forgotten
+	waits          bool          // a redirect to it had to wait
+	touches        int
+	version        uint64 // the highest so far
+}
+
+func (m *model) url(id store.ID) *url {
+	if m.urls[id] == nil {
+		m.urls[id] = &url{polled: never, hopped: never, until: never}
+	}
+	return m.urls[id]
 }
 
 // known is a feed, with moments in place of durations.
 type known struct {
 	store.Record
-	next, polled, asked time.Duration
-	earliest            time.Duration // its origin wants no poll before
-	touches             int
-	named               bool          // someone with a name has asked for it
-	followed            bool          // a redirect of it was followed
-	sleeps              time.Duration // it may be left alone until then
-	body                *store.Body
+	*url
+	next, asked time.Duration
+	named       bool          // someone with a name has asked for it
+	followed    bool          // a redirect of it was followed
+	sleeps      time.Duration // it may be left alone until then
+	body        *store.Body
 }
 
 const (
@@ -58,20 +68,6 @@ const (
 // delayed reports whether some host had to be left alone: whether a feed waits since it was
 // due or since its host was free is up to the store.
 func (m *model) delayed() bool { return len(m.hosts)+len(m.pauses) > 0 }
-
-// lastAsked is when the URL of a feed was asked last.
-func (m *model) lastAsked(id store.ID) time.Duration {
-	last := never
-	if at, was := m.hops[id]; was {
-		last = at
-	}
-	if f := m.feeds[id]; f != nil {
-		last = max(last, f.polled)
-	} else if l, was := m.last[id]; was {
-		last = max(last, l)
-	}
-	return last
-}
 
 func (m *model) start(h store.Host) {
 	if h.Name != "" {

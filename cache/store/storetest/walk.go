@@ -19,10 +19,8 @@ import (
 func likeTheModel(t *testing.T, begin func(*testing.T) Harness) {
 	rapid.Check(t, func(rt *rapid.T) {
 		m := &model{
-			h: begin(t), feeds: make(map[store.ID]*known), hosts: make(map[string]*hostOf),
-			pauses: make(map[string]paused), lastLimited: make(map[string]limited), waits: make(map[store.ID]bool), hold: make(map[store.ID]time.Duration), hops: make(map[store.ID]time.Duration),
-			touches: make(map[store.ID]int), last: make(map[store.ID]time.Duration), earliest: make(map[store.ID]time.Duration), until: make(map[store.ID]time.Duration),
-			tokens: make(map[store.Token]bool), versions: make(map[store.ID]uint64),
+			h: begin(t), feeds: make(map[store.ID]*known), hosts: make(map[string]*hostOf), urls: make(map[store.ID]*url),
+			pauses: make(map[string]paused), lastLimited: make(map[string]limited), tokens: make(map[store.Token]bool),
 		}
 		m.s = m.h.Open()
 		defer func() { m.s.Close() }()
@@ -92,10 +90,8 @@ func (m *model) claim(t *rapid.T) {
 	for i, c := range claims {
 		f := m.feeds[c.ID]
 		if f == nil {
-			f = &known{next: max(m.now, m.earliest[c.ID]), earliest: m.earliest[c.ID], polled: never, asked: never, touches: m.touches[c.ID]}
-			if last, was := m.last[c.ID]; was && last != never {
-				f.polled, f.next = last, max(f.next, last+max(c.Hold, m.hold[c.ID]))
-			}
+			f = &known{url: m.url(c.ID), asked: never}
+			f.next = max(m.now, f.earliest, f.polled+max(c.Hold, f.hold))
 			f.Record = store.Record{ID: c.ID, URL: c.URL, Hold: c.Hold, State: store.StateCold}
 			m.feeds[c.ID] = f
 		}
@@ -104,7 +100,7 @@ func (m *model) claim(t *rapid.T) {
 		rank := leases[i].Rank
 		f.named = f.named || c.By != 0
 		if c.Floor > 0 {
-			due = min(due, max(f.earliest, m.lastAsked(c.ID)+c.Floor))
+			due = min(due, max(f.earliest, max(f.polled, f.hopped)+c.Floor))
 		}
 		want, until := m.deny(c.Host, rank, c.ByHand)
 		if due > m.now {
@@ -205,15 +201,9 @@ func (m *model) hop(t *rapid.T) {
 	}
 	f, from, rank := m.feeds[id], m.feeds[h.From], m.rank(t, h.From)
 	want, until := m.deny(h.Host, rank, false)
-	free := m.lastAsked(id) + h.Floor
-	first := h.First && rank <= store.RankNamedNew && !from.followed && want != store.DeniedPaused
-	if f != nil {
-		free = max(free, f.earliest)
-		first = first && f.earliest <= m.now
-	} else {
-		free = max(free, m.earliest[id])
-		first = first && m.earliest[id] <= m.now
-	}
+	to := m.url(id)
+	free := max(to.earliest, max(to.polled, to.hopped)+h.Floor)
+	first := h.First && rank <= store.RankNamedNew && !from.followed && want != store.DeniedPaused && to.earliest <= m.now
 	taken := !first && h.Yield && f != nil && f.next != store.Ended
 	switch {
 	case first:
@@ -226,7 +216,7 @@ func (m *model) hop(t *rapid.T) {
 	if err != nil {
 		t.Fatalf("Hop: %v", err)
 	}
-	if m.waits[id] && got.Denied == store.DeniedNotDue && (want != store.DeniedTaken && !first) { // another one may go first
+	if to.waits && got.Denied == store.DeniedNotDue && (want != store.DeniedTaken && !first) { // another one may go first
 		later := max(free+h.Floor/4, until)
 		if later > m.now && m.near(got.Wait, later-m.now) {
 			return
@@ -235,11 +225,10 @@ func (m *model) hop(t *rapid.T) {
 	if got.Denied != want || want != "" && !m.near(max(0, got.Wait), until-m.now) {
 		t.Fatalf("Hop = %+v, want %q for %v", got, want, until-m.now)
 	}
-	if m.waits[id] = m.waits[id] || want == store.DeniedNotDue; want != "" {
+	if to.waits = to.waits || want == store.DeniedNotDue; want != "" {
 		return
 	}
-	m.hops[id], m.waits[id] = m.now, false
-	m.until[id] = max(m.until[id], m.now+h.Floor)
+	to.hopped, to.waits, to.until = m.now, false, max(to.until, m.now+h.Floor)
 	m.start(h.Host)
 	if f != nil {
 		f.next = max(f.next, m.now+h.Floor)
@@ -263,7 +252,7 @@ func (m *model) token(t *rapid.T, f *known) store.Token {
 // newBody draws a body with a higher version than any before.
 func (m *model) newBody(t *rapid.T, id store.ID) *store.Body {
 	return &store.Body{
-		Version: m.versions[id] + rapid.Uint64Range(1, 3).Draw(t, "version"),
+		Version: m.url(id).version + rapid.Uint64Range(1, 3).Draw(t, "version"),
 		Coding:  rapid.SampledFrom([]string{"gzip", "identity"}).Draw(t, "coding"),
 		Data:    rapid.SliceOfN(rapid.Byte(), 1, 50).Draw(t, "data"),
 	}
@@ -312,7 +301,7 @@ func (m *model) commit(t *rapid.T) {
 		f.FeedState = o.FeedState
 	}
 	if o.Body != nil {
-		f.Version, f.body, m.versions[id] = o.Body.Version, o.Body, o.Body.Version
+		f.Version, f.body, f.version = o.Body.Version, o.Body, o.Body.Version
 	} else if o.Withdraw {
 		f.Version, f.body = 0, nil
 	}

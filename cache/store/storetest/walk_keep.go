@@ -59,16 +59,11 @@ func (m *model) forget(t *rapid.T) {
 func (m *model) forgotten(id store.ID, rank store.Rank) {
 	f := m.feeds[id]
 	delete(m.feeds, id)
-	m.touches[id] = f.touches
-	m.hold[id] = f.Hold
-	until := max(m.now, f.earliest, f.asked+24*time.Hour-time.Minute)
-	if f.polled != never {
-		until = max(until, f.polled+f.Hold)
-	}
+	until := max(m.now, f.earliest, f.asked+24*time.Hour-time.Minute, f.polled+f.Hold)
 	if f.Version == 0 && rank == store.RankPublicNew {
 		until = min(until, m.now+24*time.Hour-time.Minute)
 	}
-	m.last[id], m.earliest[id], m.until[id] = f.polled, f.earliest, max(m.until[id], until, m.now+15*time.Minute)
+	f.hold, f.until = f.Hold, max(f.until, until, m.now+15*time.Minute)
 }
 
 func (m *model) sweep(t *rapid.T) {
@@ -96,14 +91,9 @@ func (m *model) sweep(t *rapid.T) {
 			delete(want, id)
 		}
 	}
-	for id, until := range m.until { // rows go before feeds do
-		if m.feeds[id] == nil && until < m.now {
-			delete(m.last, id)
-			delete(m.earliest, id)
-			delete(m.hops, id)
-			delete(m.until, id)
-			delete(m.hold, id)
-			delete(m.waits, id)
+	for id, u := range m.urls { // rows go before feeds do
+		if m.feeds[id] == nil && u.until < m.now {
+			*u = url{polled: never, hopped: never, until: never, touches: u.touches, version: u.version}
 		}
 	}
 	got, err := m.s.Sweep(t.Context(), q)
@@ -153,7 +143,7 @@ func (m *model) trim(t *rapid.T) {
 
 func (m *model) restore(t *rapid.T) {
 	id, url := m.pick(t)
-	f := &known{touches: m.touches[id]}
+	f := &known{url: m.url(id)}
 	f.Record = store.Record{
 		ID: id, URL: url, Hold: length(t, "hold"), State: store.StateFresh, Host: m.drawHost(t),
 		In: length(t, "in"), Polled: 10*unit + steps(t, "polled"), Asked: steps(t, "asked"),
@@ -162,25 +152,23 @@ func (m *model) restore(t *rapid.T) {
 	if rapid.IntRange(0, 3).Draw(t, "ended") == 0 {
 		f.In = store.Ended
 	}
-	f.next, f.polled, f.asked = m.now+f.In, m.now-f.Polled, m.now-f.Asked
+	f.next, f.asked = m.now+f.In, m.now-f.Asked
 	if f.In == store.Ended {
 		f.next = store.Ended
 	}
 	if rapid.Bool().Draw(t, "with body") {
 		f.body = m.newBody(t, id)
-		f.Version, m.versions[id] = f.body.Version, f.body.Version
+		f.Version, f.version = f.body.Version, f.body.Version
 	}
 	if err := m.s.Restore(t.Context(), []store.Saved{{Record: f.Record, Body: f.body}}); err != nil {
 		t.Fatalf("Restore: %v", err)
 	}
-	f.earliest = m.earliest[id]
 	if old := m.feeds[id]; old != nil {
-		f.next, f.polled, f.asked, f.earliest = max(f.next, old.next), max(f.polled, old.polled), max(f.asked, old.asked), old.earliest
-		f.named, f.followed = old.named, old.followed
-	} else if last, was := m.last[id]; was && last != never {
-		f.next, f.polled = max(f.next, last+max(f.Hold, m.hold[id])), max(f.polled, last)
+		f.next, f.asked, f.named, f.followed = max(f.next, old.next), max(f.asked, old.asked), old.named, old.followed
+	} else {
+		f.next = max(f.next, f.polled+max(f.Hold, f.hold))
 	}
-	f.next = max(f.next, f.earliest)
+	f.next, f.polled = max(f.next, f.earliest), max(f.polled, m.now-f.Polled)
 	m.feeds[id] = f
 	// Whether the store gives it a token is its own affair.
 	records, err := m.s.Lookup(t.Context(), []store.ID{id})
