@@ -53,67 +53,40 @@ func TestSiblingsPause(t *testing.T) {
 	})
 }
 
-// 429s that were in flight together count once, and after the pause the host is polled with its
-// spacing again, not all at once.
+// A 429 without a time pauses the host for an hour, and each further one in a row twice as long, up to a day. 429s that were in
+// flight together count once, and after the pause the host is polled with its spacing again, not all at once.
 func TestHostAfterAPause(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const spacing = 2 * time.Second
-		g := newGateway(t, func(policy.Ask) policy.Answer {
-			time.Sleep(10 * time.Second)
-			a := failed(429, policy.FailureRateLimited)
-			a.Pauses = []policy.Pause{{Scope: "host origin.test", Why: policy.HintHostCooldown, Limited: true}}
-			return a
+		var mu sync.Mutex // guards at
+		var at []time.Time
+		g := newWebGateway(t, func(string) response {
+			mu.Lock()
+			defer mu.Unlock()
+			at = append(at, time.Now())
+			return origintest.Status(429).After(10 * time.Second)
 		})
-		g.origin.spacing = spacing
+		g.client.Apply(upstream.Settings{Hosts: []upstream.HostRule{{Pattern: "origin.test", Spacing: spacing, Concurrency: 5}}})
 		g.open()
-		for round := range 3 {
+		for round := range 7 {
+			want := min(time.Hour<<round, 24*time.Hour)
 			var crowd sync.WaitGroup
 			for i := range 5 {
 				crowd.Go(func() { g.get(fmt.Sprintf("https://origin.test/%d/%d", round, i)) })
 			}
 			crowd.Wait()
-			if p, want := must(g.store.Pauses(t.Context())), time.Hour<<round; len(p) != 1 || p[0].For > want || p[0].For < want-30*time.Second {
+			if p := must(g.store.Pauses(t.Context())); len(p) != 1 || p[0].For > want || p[0].For < want-30*time.Second {
 				t.Errorf("pauses after round %d: %+v, want one of %v", round, p, want)
 			}
-			time.Sleep(time.Hour << round)
+			time.Sleep(want)
 		}
-		for i, at := range g.origin.times() {
-			if i > 0 && at.Sub(g.origin.times()[i-1]) < spacing {
-				t.Errorf("request %d came %v after the one before", i, at.Sub(g.origin.times()[i-1]))
+		for i := range at {
+			if i > 0 && at[i].Sub(at[i-1]) < spacing {
+				t.Errorf("request %d came %v after the one before", i, at[i].Sub(at[i-1]))
 			}
 		}
-		if n := g.origin.polls(); n != 15 {
-			t.Errorf("%d requests, want 15", n)
-		}
-	})
-}
-
-// A 429 without a time pauses the host for an hour, and each further one twice as long, up to
-// a day. A good answer ends that.
-func TestBare429sDouble(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		good := false
-		g := newWebGateway(t, func(string) response {
-			if good {
-				return given(rss(2, ""))
-			}
-			return origintest.Status(429)
-		}).open()
-		n := 0
-		pause := func() time.Duration {
-			n++
-			g.get(fmt.Sprintf("https://origin.test/%d", n))
-			for _, p := range must(g.store.Pauses(t.Context())) {
-				return p.For
-			}
-			return 0
-		}
-		for _, hours := range []time.Duration{1, 2, 4, 8, 16, 24, 24, 0, 1} {
-			good = hours == 0
-			if got := pause(); got != hours*time.Hour {
-				t.Errorf("pause of %v, want %d hours", got, hours)
-			}
-			time.Sleep(hours*time.Hour + time.Minute)
+		if len(at) != 35 {
+			t.Errorf("%d requests, want 35", len(at))
 		}
 	})
 }

@@ -105,21 +105,6 @@ func TestRedirectObeysTarget(t *testing.T) {
 	}
 }
 
-// A feed that is forgotten and asked for again keeps its decision.
-func TestForgottenKeepsDecision(t *testing.T) {
-	w := newWorld(t)
-	const url = "https://b.test/"
-	l := w.claim(url, named(store.KindToken, 1), store.Host{Name: "b.test"})
-	w.must(w.s.Commit(t.Context(), store.Outcome{
-		ID: l.ID, Token: l.Token, In: 24 * time.Hour, Hold: 24 * time.Hour, State: store.StateFresh, Host: l.Host, Body: &store.Body{Version: 1, Coding: "identity", Data: []byte("x")},
-	}))
-	w.now = w.now.Add(62 * time.Minute)
-	w.must(w.s.Forget(t.Context(), l.ID))
-	if again := w.claim(url, named(store.KindToken, 1), store.Host{Name: "b.test"}); again.Denied != store.DeniedNotDue || again.Wait < 22*time.Hour {
-		t.Errorf("after an hour of a day: %+v", again)
-	}
-}
-
 // A poll by hand waits for its host, and a redirect is followed to its URL meanwhile: then nothing polls the feed before
 // the interval has passed.
 func TestRedirectWhileAPollByHandWaits(t *testing.T) {

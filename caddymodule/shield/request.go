@@ -4,6 +4,7 @@
 package shield
 
 import (
+	"bufio"
 	"errors"
 	"io"
 	"net/http"
@@ -43,11 +44,14 @@ func hasBody(r *http.Request) bool {
 	if r.ContentLength >= 0 || r.ProtoMajor < 2 || r.Body == nil {
 		return r.ContentLength != 0
 	}
-	body := &startedBody{ReadCloser: r.Body, started: make(chan struct{})}
-	go body.start()
+	body := &peekedBody{Closer: r.Body, reader: bufio.NewReader(r.Body), peeked: make(chan struct{})}
+	go func() {
+		defer close(body.peeked)
+		_, body.err = body.reader.Peek(1)
+	}()
 	select {
-	case <-body.started:
-		if body.n == 0 && errors.Is(body.err, io.EOF) {
+	case <-body.peeked:
+		if errors.Is(body.err, io.EOF) {
 			r.Body, r.ContentLength = http.NoBody, 0
 			return false
 		}
@@ -57,29 +61,19 @@ func hasBody(r *http.Request) bool {
 	return true
 }
 
-// startedBody is a body of which the first byte is read ahead. A read deadline would end the stream.
-type startedBody struct {
-	io.ReadCloser
-	started chan struct{} // closed when the fields below are set
-	first   [1]byte
-	n       int // bytes of first that are not passed on yet
-	err     error
+// peekedBody is a body of which the first byte is read ahead. A read deadline would end the stream.
+type peekedBody struct {
+	io.Closer
+	reader *bufio.Reader
+	peeked chan struct{} // closed when that has been done
+	err    error         // of that
 }
 
-func (b *startedBody) start() {
-	defer close(b.started)
-	b.n, b.err = io.ReadFull(b.ReadCloser, b.first[:])
-}
-
-func (b *startedBody) Read(p []byte) (int, error) {
-	if <-b.started; b.n > 0 && len(p) > 0 {
-		b.n = 0
-		return copy(p, b.first[:]), nil
-	}
-	if b.err != nil {
+func (b *peekedBody) Read(p []byte) (int, error) {
+	if <-b.peeked; b.err != nil {
 		return 0, b.err
 	}
-	return b.ReadCloser.Read(p)
+	return b.reader.Read(p)
 }
 
 // likely reports whether a request seems to be for a feed, by its path, its query or its Accept field.

@@ -23,7 +23,7 @@ const onePoll = 5 * time.Second
 // by a report.
 type Counters struct {
 	status.Counts
-	moreCounts
+	requests
 	Period      int64        `json:"period"` // counted from 1970
 	Feed        string       `json:"feed"`
 	UserAgent   string       `json:"user_agent,omitempty"` // of the latest request, as are the next two
@@ -38,8 +38,8 @@ type Counters struct {
 	key, feedKey uint64 // in its list, in all periods
 }
 
-// moreCounts are counts that a report does not show.
-type moreCounts struct {
+// requests are counts of them that a report does not show.
+type requests struct {
 	Conditional int64     `json:"conditional"` // GETs with validators
 	Whole       int64     `json:"whole"`       // GETs without validators, or with unknown ones
 	Identity    int64     `json:"identity"`    // GETs that accept no compression
@@ -161,7 +161,7 @@ func (c *Counters) merge(o *Counters) {
 		}
 	}
 	addUp(reflect.ValueOf(&c.Counts).Elem(), reflect.ValueOf(&o.Counts).Elem())
-	addUp(reflect.ValueOf(&c.moreCounts).Elem(), reflect.ValueOf(&o.moreCounts).Elem())
+	addUp(reflect.ValueOf(&c.requests).Elem(), reflect.ValueOf(&o.requests).Elem())
 	c.Gaps.merge(&o.Gaps)
 	sketch(c.Clients[:]).merge(o.Clients[:])
 	sketch(c.Nets[:]).merge(o.Nets[:])
