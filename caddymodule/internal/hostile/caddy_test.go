@@ -13,6 +13,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -32,7 +33,7 @@ func TestMain(m *testing.M) {
 	flag.Parse()
 	// Parallel tests wait most of the time: for timeouts, for polls that come due, for a disk.
 	_ = flag.Set("test.parallel", "6")
-	stage.Main(m)
+	runOrServe(m)
 }
 
 // resolverAddress is the environment variable with the address of the name server that
@@ -59,7 +60,8 @@ type child struct {
 	file    string
 	log     string // file of its log
 	env     []string
-	process *stage.Process
+	command *exec.Cmd
+	ended   chan struct{}
 }
 
 // setup is what a test writes into the Caddyfile.
@@ -129,15 +131,6 @@ http://%s {
 }
 `, c.admin, s.servers, c.log, cmp.Or(s.store, "sqlite "+c.dir), s.app, site, s.site))
 	return c
-}
-
-// start starts the process, which ends with the test at the latest.
-func (c *child) start() {
-	c.t.Helper()
-	var err error
-	if c.process, err = stage.StartProcess(c.t, c.file, filepath.Dir(c.file), c.address, c.env...); err != nil {
-		c.t.Fatal(err)
-	}
 }
 
 // feedAt is the path of a feed by its URL.
@@ -230,7 +223,7 @@ func (c *child) api(method, path string) answered {
 // peak is the peak of the memory of the process, in MiB.
 func (c *child) peak() int {
 	c.t.Helper()
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", c.process.ID()))
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", c.pid()))
 	if err != nil {
 		c.t.Skip("the memory of a process is known on Linux only")
 	}
@@ -275,7 +268,7 @@ func (c *child) goroutines() int {
 }
 
 func (c *child) descriptors() int {
-	names, err := os.ReadDir(fmt.Sprintf("/proc/%d/fd", c.process.ID()))
+	names, err := os.ReadDir(fmt.Sprintf("/proc/%d/fd", c.pid()))
 	if err != nil {
 		return 0 // it is known on Linux only
 	}

@@ -91,12 +91,12 @@ func (w *cost) finish(polls int, what string) {
 
 // forgetPeak makes the present memory the peak.
 func (c *child) forgetPeak() {
-	_ = os.WriteFile(fmt.Sprintf("/proc/%d/clear_refs", c.process.ID()), []byte("5"), 0) // without it, what is measured is larger
+	_ = os.WriteFile(fmt.Sprintf("/proc/%d/clear_refs", c.pid()), []byte("5"), 0) // without it, what is measured is larger
 }
 
 // cpu is the CPU time of the process.
 func (c *child) cpu() time.Duration {
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", c.process.ID()))
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", c.pid()))
 	if err != nil {
 		return 0 // it is known on Linux only
 	}

@@ -89,7 +89,7 @@ func newNode(t *testing.T, store string, origin *changing) *child {
 	return configure(t, setup{store: store, app: app, site: "feed_gateway {\n" + feeds.String() + "}"})
 }
 
-func (c *child) signal(s syscall.Signal) { _ = syscall.Kill(c.process.ID(), s) } // it may have ended
+func (c *child) signal(s syscall.Signal) { _ = syscall.Kill(c.pid(), s) } // it may have ended
 
 // crowd are readers who ask without pause, and remember which versions they got. One
 // whose node does not answer asks the next one, as a load balancer would.
@@ -207,7 +207,7 @@ func TestKilledProcess(t *testing.T) {
 	for range 10 {
 		n.start()
 		time.Sleep(300*time.Millisecond + rand.N(900*time.Millisecond))
-		n.process.End(syscall.SIGKILL)
+		n.end(syscall.SIGKILL)
 	}
 	stop()
 	n.start()
@@ -256,7 +256,7 @@ func TestNodesFailOver(t *testing.T) {
 		time.Sleep(time.Duration(from)*time.Second + rand.N(time.Duration(to-from)*time.Second))
 	}
 	for i, n := range nodes {
-		n.process.End(syscall.SIGKILL)
+		n.end(syscall.SIGKILL)
 		n.start()
 		inMemory(n)
 		other, p := nodes[(i+1)%len(nodes)], proxies[(i+2)%len(nodes)]

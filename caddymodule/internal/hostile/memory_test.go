@@ -73,7 +73,7 @@ func TestMemoryIsBounded(t *testing.T) {
 	}
 	took.finish(len(origin.Requests()), "large feeds")
 
-	c.process.End(syscall.SIGKILL)
+	c.end(syscall.SIGKILL)
 	c.start()
 	c.get("/-/about")
 	took = c.costs(time.Minute)

@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package stage runs a whole Caddy for tests: in a synctest bubble with an origin that the
-// test answers for ([Run], [RunGateways]), with real servers on loopback ([RunInstance]), or in a
-// process of its own ([StartProcess]). [Network] is a network in memory for Caddy's own servers
+// test answers for ([Run], [RunGateways]), or with real servers on loopback ([RunInstance]).
+// [Network] is a network in memory for Caddy's own servers
 // in a bubble.
 package stage
 

@@ -1,0 +1,84 @@
+// Copyright 2026 The Pollard Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package hostile
+
+import (
+	"bytes"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"syscall"
+	"testing"
+	"time"
+
+	caddycmd "github.com/caddyserver/caddy/v2/cmd"
+)
+
+// childConfig is the environment variable that makes a test binary a server.
+const childConfig = "POLLARD_TEST_CADDYFILE"
+
+// runOrServe runs the tests, or a Caddy if this process is one that a test has started. That ends with
+// the other end of its input, which the test holds.
+func runOrServe(m *testing.M) {
+	if file := os.Getenv(childConfig); file != "" {
+		go func() {
+			_, _ = io.Copy(io.Discard, os.Stdin)
+			os.Exit(1)
+		}()
+		os.Args = []string{"pollard", "run", "--config", file}
+		caddycmd.Main()
+	}
+	os.Exit(m.Run())
+}
+
+// start starts the process, and waits until its site accepts connections. It is killed when the test ends, if not
+// before.
+func (c *child) start() {
+	c.t.Helper()
+	var output bytes.Buffer
+	home := filepath.Dir(c.file)
+	c.command, c.ended = exec.Command(os.Args[0]), make(chan struct{})
+	c.command.Env = append(os.Environ(), childConfig+"="+c.file, "HOME="+home, "XDG_DATA_HOME="+home, "XDG_CONFIG_HOME="+home)
+	c.command.Env = append(c.command.Env, c.env...)
+	c.command.Stdout, c.command.Stderr = &output, &output
+	if _, err := c.command.StdinPipe(); err != nil { // nothing is ever written: see runOrServe
+		c.t.Fatal(err)
+	}
+	if err := c.command.Start(); err != nil {
+		c.t.Fatal(err)
+	}
+	go func(command *exec.Cmd, ended chan struct{}) { _ = command.Wait(); close(ended) }(c.command, c.ended)
+	c.t.Cleanup(func() { c.end(syscall.SIGKILL) })
+	for deadline := time.Now().Add(2 * time.Minute); time.Now().Before(deadline); {
+		if conn, err := net.DialTimeout("tcp", c.address, time.Second); err == nil {
+			conn.Close()
+			return
+		}
+		select {
+		case <-c.ended:
+			c.t.Fatalf("the server ended by itself: %s", output.String())
+		case <-time.After(10 * time.Millisecond):
+		}
+	}
+	c.end(syscall.SIGKILL)
+	c.t.Fatalf("the server does not come up: %s", output.String())
+}
+
+func (c *child) pid() int { return c.command.Process.Pid }
+
+// end ends the process by a signal, and waits for its end, which it gives 30 seconds
+// before it kills it. It returns how long that took.
+func (c *child) end(signal os.Signal) time.Duration {
+	began := time.Now()
+	_ = c.command.Process.Signal(signal) // it may have ended
+	select {
+	case <-c.ended:
+	case <-time.After(30 * time.Second):
+		_ = c.command.Process.Kill()
+		<-c.ended
+	}
+	return time.Since(began)
+}
