@@ -86,6 +86,37 @@ func TestImportedAnswerIsServed(t *testing.T) {
 	})
 }
 
+// Readers get the same ETag and date after an import, however long that takes, as from the store that was exported.
+func TestImportKeepsTheDate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		answer := func(policy.Ask) policy.Answer { return ok(rss(2, "")) }
+		from := newGateway(t, answer).open()
+		want := from.get(feedURL).Header()
+		time.Sleep(30 * time.Minute)
+		var out bytes.Buffer
+		if err := transfer.Export(t.Context(), &from.store, &out, func(int64) {}); err != nil {
+			t.Fatal(err)
+		}
+		to := newGateway(t, answer).open()
+		i := &transfer.Importer{Store: &to.store, Host: to.origin.Host, Report: func(int64) {}, Refused: func(_ int64, err error) { t.Error(err) }}
+		if n, err := i.Import(t.Context(), &out); n != 1 || err != nil {
+			t.Fatalf("%d feeds, %v", n, err)
+		}
+		time.Sleep(30 * time.Hour)
+		to.restart()
+		for range 2 { // before and after its next poll
+			got := to.get(feedURL).Header()
+			if got.Get("ETag") != want.Get("ETag") || got.Get("Last-Modified") != want.Get("Last-Modified") {
+				t.Errorf("%v, want %v", got, want)
+			}
+			synctest.Wait()
+		}
+		if n := to.origin.polls(); n != 1 {
+			t.Errorf("%d polls, want 1", n)
+		}
+	})
+}
+
 // FuzzImport imports lines that may come from anywhere. Lines that were accepted can be
 // exported, imported again without a refusal, and is the same then.
 func FuzzImport(f *testing.F) {

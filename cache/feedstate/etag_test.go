@@ -31,6 +31,20 @@ func TestETagThatItsOriginDoesNotKnowIsLeftOut(t *testing.T) {
 	}
 }
 
+// An ETag that was not sent is not one that its origin does not know: a temporary redirect leads to another
+// URL each time, and gets no validators.
+func TestETagThatWasNotSentIsKept(t *testing.T) {
+	l := newLife(t)
+	for n := range 8 {
+		a := given(origintest.Feed(2, ""), "ETag", `"1"`, "Last-Modified", "Mon, 02 Mar 2026 09:00:00 GMT")
+		a.URL = fmt.Sprint("https://origin.test/signed?", n)
+		l.poll(a)
+		if sent := l.sent(); sent.ETag != `"1"` || sent.URL != a.URL {
+			t.Fatalf("after %d polls it has %+v", n+1, sent)
+		}
+	}
+}
+
 func TestStandingOfValidators(t *testing.T) {
 	l := newLife(t)
 	l.poll(given(origintest.Feed(1, ""), "ETag", `"1"`))
