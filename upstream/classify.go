@@ -143,7 +143,7 @@ func classifyStatus(status int) (policy.Failure, error) {
 		failure = policy.FailureProtocol // RFC 9110 section 15.2: an interim answer is not an answer
 	}
 	if status == http.StatusUnauthorized {
-		return failure, errors.New("status 401 Unauthorized: the site asks for a name and a password: write them into the feed's URL, before its host and an @, with a colon between them")
+		return failure, errors.New("status 401 Unauthorized: the site asks for a name and a password: write them into the feed's URL, as in " + feedurl.Example)
 	}
 	if text := http.StatusText(status); text != "" {
 		return failure, fmt.Errorf("status %d %s", status, text)

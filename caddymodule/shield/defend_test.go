@@ -70,6 +70,7 @@ func TestDefend(t *testing.T) {
 		{"bare: a Referer that is the feed itself, as SimplePie sends it", "", rude, "", []step{
 			{0, nil, 200, ""}, {0, []string{"Referer", "https://blog.test/feed"}, 200, ""}, {0, []string{"Referer", "https://blog.test/feed/"}, 429, "14400"},
 		}},
+		{"bare: a date that the reader made up, as Thunderbird does", "", visitor{header: []string{"User-Agent", "Thunderbird/115", "If-Modified-Since", "Thu, 01 Jan 1998 00:00:00 GMT"}}, "", five(200)},
 		{"bare: persons by a link", "", visitor{header: []string{"User-Agent", "Rude/1.0", "Referer", "https://www.example.com/"}}, "", append(slices.Repeat([]step{{0, nil, 200, ""}}, 12), step{0, nil, 429, "14400"})},
 		{"unconditional: who has the version is told so", "unconditional 4h", rude, "", []step{
 			{0, nil, 200, ""}, {0, nil, 200, ""}, {time.Minute, []string{"If-None-Match", "*"}, 304, ""}, {time.Minute, nil, 429, "14280"}, {time.Minute, []string{"If-None-Match", "*"}, 304, ""},

@@ -163,5 +163,15 @@ func (s Shown) Open() bool { return s.String() == string(s) }
 
 var inText = regexp.MustCompile(`https?://[^\s"'<>]+`)
 
-// RedactText hides credentials in the URLs of a text, and keeps it on one line.
-func RedactText(text string) string { return inText.ReplaceAllStringFunc(OneLine(text), Redact) }
+// Example shows how a name and a password are written.
+const Example = "https://name:password@example.com/feed"
+
+// RedactText hides credentials in the URLs of a text but [Example], and keeps it on one line.
+func RedactText(text string) string {
+	return inText.ReplaceAllStringFunc(OneLine(text), func(u string) string {
+		if u == Example {
+			return u
+		}
+		return Redact(u)
+	})
+}

@@ -95,3 +95,15 @@ func TestShort(t *testing.T) {
 		}
 	}
 }
+
+// The example of how a password is written is no password.
+func TestRedactText(t *testing.T) {
+	for text, want := range map[string]string{
+		"as in " + Example:                           "as in " + Example,
+		"as in " + Example + "\nhttps://u:p@a.test/": "as in " + Example + " " + Redact("https://u:p@a.test/"),
+	} {
+		if got := RedactText(text); got != want || strings.Contains(got, "u:p@") {
+			t.Errorf("%q: %q, want %q", text, got, want)
+		}
+	}
+}
