@@ -25,8 +25,8 @@ var shared *postgrestest.Cluster
 func TestMain(m *testing.M) {
 	flag.Parse()
 	// A walk through the model takes ten times as long here as in an embedded store, which holds the
-	// same rules to a hundred of them. Tests wait for servers more than they compute.
-	flags := map[string]string{"rapid.checks": "10", "test.parallel": "8"}
+	// same rules to a hundred and thirty of them. Tests wait for servers more than they compute.
+	flags := map[string]string{"rapid.checks": "6", "test.parallel": "8"}
 	if testing.Short() {
 		flags["rapid.checks"] = "2"
 	}

@@ -67,7 +67,7 @@ func (tx *transaction) Exec(sql string, args ...any) {
 	tx.err = inTable(sql, tx.c.exec(sql, args...))
 	if strings.HasPrefix(sql, "delete from body") && errors.Is(tx.err, errBodies) {
 		// The pages of that body are lost. Its feed goes on.
-		tx.d.log.Error("a stored body is damaged and cannot be removed", errorField(tx.err))
+		tx.d.log.Error("a stored body is damaged and cannot be removed", zap.Error(tx.err))
 		tx.err = nil
 	}
 }

@@ -368,8 +368,6 @@ func (d *database) dir() string { return filepath.Dir(d.path) }
 
 func (d *database) errClosed() error { return fmt.Errorf("store sqlite: %w", os.ErrClosed) }
 
-func errorField(err error) zap.Field { return zap.Error(err) }
-
 // Close implements [store.Driver].
 func (d *database) Close() error {
 	d.closeOnce.Do(func() { d.closed = d.end(true) })

@@ -24,7 +24,7 @@ type flip struct {
 
 // flips returns the flips of all that [damagedRecords] stores of a feed. Of its ID alone there are
 // none: by another ID it is another feed.
-func flips(every int) (all []flip) {
+func flips() (all []flip) {
 	for _, column := range []string{
 		"spacing", "not_established", "owner", "seen", "days", "configured", "token", "next", "due", "hold", "last", "hopped", "earliest", "asked",
 		"version", "size", "body", "changed", "news", "outcome", "moment", "followed", "waiting", "configured_until",
@@ -45,12 +45,18 @@ func flips(every int) (all []flip) {
 		}
 	}
 	slices.SortFunc(all, func(a, b flip) int { return int(a.bit>>1%5 - b.bit>>1%5) }) // so that every few have all columns
-	for i := range all {
-		if i%every == 0 {
-			all[i/every] = all[i]
-		}
+	return all
+}
+
+// every returns each nth of some statements for a store that is shared: there they take a hundred times as long.
+func every[T any](h Harness, n int, all []T) []T {
+	if !h.Shared {
+		return all
 	}
-	return all[:len(all)/every]
+	for i := range all[:len(all)/n] {
+		all[i] = all[i*n]
+	}
+	return all[:len(all)/n]
 }
 
 // damagedRecords flips bits of records, of each feed one. Each of them may be polled once too early, or late
@@ -60,11 +66,7 @@ func damagedRecords(t *testing.T, h Harness) {
 		t.Skip("no way to damage this store")
 	}
 	s := h.open(t)
-	every := 1
-	if h.Shared { // its statements take a hundred times as long
-		every = 6
-	}
-	damage := flips(every)
+	damage := every(h, 6, flips())
 	content := func(n int) *store.Body { return Text(1, fmt.Sprintf("content %06d", n)) }
 	var saved []store.Saved
 	var claims []store.Claim
@@ -81,16 +83,11 @@ func damagedRecords(t *testing.T, h Harness) {
 		t.Fatal(err)
 	}
 	for n, f := range damage {
-		var args []any
-		set := f.column + ` = ?1`
-		switch {
-		case f.value != nil:
-			args = append(args, f.value)
-		default:
-			set = fmt.Sprintf(`%s = (coalesce(%[1]s, 0) | ?1) - (coalesce(%[1]s, 0) & ?1)`, f.column)
-			args = append(args, f.bit)
+		set, value := f.column+` = ?1`, f.value
+		if value == nil {
+			set, value = fmt.Sprintf(`%s = (coalesce(%[1]s, 0) | ?1) - (coalesce(%[1]s, 0) & ?1)`, f.column), f.bit
 		}
-		h.Exec(`update feed set `+set+` where id = ?2`, append(args, claims[n].ID[:])...)
+		h.Exec(`update feed set `+set+` where id = ?2`, value, claims[n].ID[:])
 	}
 	whole := len(damage)
 	poll := func() (early map[int]bool) {
@@ -167,14 +164,8 @@ func damagedHosts(t *testing.T, h Harness) {
 			damage = append(damage, fmt.Sprintf(`update pause set step = (step | %d) - (step & %[1]d) where scope = ?1 || ' 1'`, int64(1)<<bit))
 		}
 	}
-	if h.Shared { // its statements take a hundred times as long, and each column keeps its type
-		for i := range damage {
-			if i%7 == 0 {
-				damage[i/7] = damage[i]
-			}
-		}
-		damage = damage[:len(damage)/7]
-	} else {
+	damage = every(h, 7, damage)
+	if !h.Shared { // and each column may have a value of another type
 		for _, column := range []string{"domain", "free", "ready", "calm", "turn", "served_2", "served_3", "good", "plain"} {
 			damage = append(damage, `update host set `+column+` = x'00' where 'host ' || name = ?1`)
 		}

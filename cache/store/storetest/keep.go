@@ -209,19 +209,13 @@ func restoreNew(t *testing.T, h Harness) {
 	c := Claim(1)
 	saved := store.Saved{New: true, Record: store.Record{ID: c.ID, URL: c.URL, Polled: -1, State: store.StateCold, Configured: true}}
 	for range 2 {
-		if err := s.Restore(t.Context(), []store.Saved{saved}); err != nil {
-			t.Fatal(err)
-		}
+		wantError(t, "Restore", s.Restore(t.Context(), []store.Saved{saved}), nil)
 	}
 	l := Grant(t, s, c)
-	if err := s.Restore(t.Context(), []store.Saved{saved}); err != nil {
-		t.Fatal(err)
-	}
+	wantError(t, "Restore", s.Restore(t.Context(), []store.Saved{saved}), nil)
 	Commit(t, s, Outcome(l, Text(1, "content"))) // it has not been fenced off
 	deny(t, s, c, store.DeniedNotDue, 2*time.Hour)
-	if err := s.Restore(t.Context(), []store.Saved{saved}); err != nil {
-		t.Fatal(err)
-	}
+	wantError(t, "Restore", s.Restore(t.Context(), []store.Saved{saved}), nil)
 	wantBody(t, s, 1, Text(1, "content"))
 }
 
