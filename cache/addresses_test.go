@@ -34,7 +34,7 @@ func TestAddressesOfOneFeed(t *testing.T) {
 	gaps := []time.Duration{0, time.Second, 5 * time.Minute, time.Hour - time.Second, time.Hour + time.Minute}
 	for n, order := range permutations(append(addresses, targetURL)) {
 		if gap := gaps[n%len(gaps)]; n%7 == 0 || !testing.Short() {
-			bubble(t, fmt.Sprint(order, gap), func(t *testing.T) { household(t, order, gap) })
+			bubble(t, fmt.Sprint(order, gap), func(t *testing.T) { readAddresses(t, order, gap) })
 		}
 	}
 }
@@ -52,9 +52,9 @@ func permutations(list []string) (all [][]string) {
 	return all
 }
 
-func household(t *testing.T, order []string, gap time.Duration) {
+func readAddresses(t *testing.T, order []string, gap time.Duration) {
 	g := newWebGateway(t, severalAddresses).open()
-	g.by = store.OwnerOf(store.KindAddress, "192.168.1.7")
+	g.by = household
 	for _, url := range order {
 		if w := g.feed(url); w.Code != 200 || !strings.Contains(w.Body.String(), "Entry 2") {
 			t.Errorf("the first request for %s gives %d %s", url, w.Code, w.Body)
@@ -91,7 +91,7 @@ func household(t *testing.T, order []string, gap time.Duration) {
 func TestAddressesOfStrangers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newWebGateway(t, severalAddresses).open()
-		g.by = store.OwnerOf(store.KindPublic, "192.0.2.0/24")
+		g.by = stranger
 		wantBody(t, g.get(addresses[0]), 200, "Entry 2")
 		time.Sleep(10 * time.Minute)
 		w := g.get(addresses[1])
