@@ -103,13 +103,12 @@ func (c *Cache) storeReaders(ctx context.Context) {
 func (c *Cache) sweep(ctx context.Context) {
 	c.storeReaders(ctx) // what was asked for in the last minute stays
 	s := c.settings.Load()
-	keep := make(map[store.ID]bool, len(s.Feeds))
-	for _, key := range s.Feeds {
-		keep[feedstate.IDOf(key)] = true
+	s.recorded.Store(false)
+	if c.recordConfigured(ctx) != nil {
+		return // the store does not know which feeds have to stay
 	}
 	ids, err := c.store.Sweep(ctx, store.SweepQuery{
 		Idle: forgetIdle * min(s.IdleAfter, math.MaxInt64/forgetIdle), Unread: forgetUnread, Shielded: forgetShielded,
-		Keep: func(id store.ID) bool { return keep[id] },
 	})
 	c.forgotten(ids)
 	if err != nil {

@@ -5,7 +5,6 @@ package cache
 
 import (
 	"context"
-	"maps"
 	"slices"
 	"time"
 
@@ -28,7 +27,7 @@ const (
 func (c *Cache) prefetch(ctx context.Context) {
 	var p pace
 	for ctx.Err() == nil {
-		c.recordConfigured(ctx)
+		_ = c.recordConfigured(ctx) // if it fails, it is tried again
 		if !c.settings.Load().Prefetch {
 			c.waitForChange(ctx, dueEvery)
 			continue
@@ -133,41 +132,33 @@ func (c *Cache) returnLease(lease *store.Lease) {
 	}
 }
 
-// recordConfigured makes records of configured feeds that have none yet, so that they
-// are due.
-func (c *Cache) recordConfigured(ctx context.Context) {
+// recordConfigured has the store know which feeds are configured: it makes records of those that have none
+// yet, so that they are due. Only what differs is written.
+func (c *Cache) recordConfigured(ctx context.Context) error {
 	s := c.settings.Load()
 	if s.recorded.Swap(true) { // first, so that a feed that is forgotten meanwhile is noticed
-		return
+		return nil
 	}
-	keys := make(map[store.ID]string, len(s.Feeds))
-	for _, key := range s.Feeds {
-		if !feedstate.Shielded(key) {
-			keys[feedstate.IDOf(key)] = key
-		}
-	}
-	for ids := range slices.Chunk(slices.Collect(maps.Keys(keys)), readBatchSize) {
-		records, err := c.store.Lookup(ctx, ids)
-		if err != nil {
-			s.recorded.Store(false)
-			return
-		}
-		for i := range records {
-			delete(keys, records[i].ID)
-		}
-	}
+	known, err := c.store.Configured(ctx)
 	var missing []store.Saved
-	for id, key := range keys {
+	for _, key := range s.Feeds {
+		id := feedstate.IDOf(key)
+		if _, found := slices.BinarySearchFunc(known, id, store.ID.Compare); found || feedstate.Shielded(key) {
+			continue
+		}
 		k := feedstate.ParseKey(key)
-		hold := (&feedstate.State{}).LeaseTime(s.Rules(k))
 		missing = append(missing, store.Saved{New: true, Record: store.Record{
-			ID: id, URL: key, Hold: hold, Polled: -1, // as though asked for now: idle_after counts from here
+			ID: id, URL: key, Hold: (&feedstate.State{}).LeaseTime(s.Rules(k)), Polled: -1, // as though asked for now: idle_after counts from here
 			State: store.StateCold, Configured: true, Host: c.origin.Host(k.URL()),
 		}})
 	}
-	if len(missing) > 0 && c.store.Restore(ctx, missing) != nil {
+	if err == nil && len(missing) > 0 {
+		err = c.store.Restore(ctx, missing)
+	}
+	if err != nil {
 		s.recorded.Store(false)
 	}
+	return err
 }
 
 // waitForChange waits until something has changed, but not for longer than d.

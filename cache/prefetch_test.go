@@ -44,6 +44,53 @@ func TestPrefetchPollsConfiguredFeedsUntilTheyAreIdle(t *testing.T) {
 	})
 }
 
+// The store learns that a feed that it knows has been configured, and that one is configured no more, on all nodes:
+// one that does not have it in its configuration does not change that.
+func TestConfiguredInBothDirections(t *testing.T) {
+	for _, prefetch := range []bool{false, true} {
+		bubble(t, fmt.Sprint("prefetch ", prefetch), func(t *testing.T) {
+			g := newGateway(t, func(policy.Ask) policy.Answer { return ok(rss(3, "")) })
+			g.settings.Prefetch = prefetch
+			g.by = store.OwnerOf(store.KindPublic, "203.0.113.0/24")
+			g.open()
+			other := node(t, g.store.Store, g.origin, g.settings)
+			defer other.Cache.Close()
+			record := func() store.Record {
+				return must(g.store.Lookup(t.Context(), []store.ID{feedstate.IDOf(feedURL)}))[0]
+			}
+			live := func(days int) {
+				for range 24 * days {
+					time.Sleep(time.Hour)
+					g.get(feedURL)
+					other.get(feedURL)
+				}
+			}
+			wantBody(t, g.get(feedURL), 200, "Entry")
+			g.settings.Feeds = []string{feedURL}
+			g.Apply(g.settings)
+			time.Sleep(time.Second)
+			if !record().Configured {
+				t.Error("the store does not know at once that the feed is configured")
+			}
+			for range 4 {
+				live(3)
+				if r := record(); !r.Configured || r.Rank != store.RankOperator {
+					t.Errorf("the configured feed has rank %d", r.Rank)
+				}
+			}
+			if ids, err := g.store.Trim(t.Context(), 1); err != nil || len(ids) > 0 {
+				t.Errorf("the version of a configured feed gave way: %v", err)
+			}
+			g.settings.Feeds = nil
+			g.Apply(g.settings)
+			live(3)
+			if r := record(); r.Configured || r.Rank != store.RankPublic {
+				t.Errorf("the feed that was taken out has rank %d", r.Rank)
+			}
+		})
+	}
+}
+
 // Centuries, by which an operator means never, are longer than a duration can hold in threes.
 func TestWithoutPrefetchNothingIsPolled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -82,8 +82,11 @@ func claimOne(tx Tx, now Time, c Claim, f *feedRow, h *hostRow, token Token) (le
 		changed = true
 	}
 	f.assumePolled(since, c.Hold)
-	if f.configured != c.Configured || f.host != c.Host {
-		f.configured, f.host, changed = c.Configured, c.Host, true
+	if f.host != c.Host {
+		f.host, changed = c.Host, true
+	}
+	if c.Configured && f.configure(now) {
+		changed = true
 	}
 	f.askedBy(c.By, now.day())
 	f.classify(now)

@@ -152,15 +152,29 @@ func restore(tx Tx, saved []Saved) error {
 	now = tx.Now()
 	for _, r := range saved {
 		f := feeds[r.ID]
-		if f.known && r.New {
-			continue
+		switch {
+		case !f.known || !r.New:
+			restoreOne(tx, now, f, r)
+		case r.Configured:
+			f.restoreConfigured(tx, now, r.Host)
 		}
-		restoreOne(tx, now, f, r)
 		if r.URL != "" {
 			readyWhen(tx, hosts[f.row()])
 		}
 	}
 	return nil
+}
+
+// restoreConfigured makes a feed that is known one that is configured.
+func (f *feedRow) restoreConfigured(tx Tx, now Time, host Host) {
+	if !f.configured {
+		f.readBy(nil, now) // as though asked for now
+	}
+	if f.configure(now) {
+		f.host = host
+		f.classify(now)
+		f.save(tx, f.due(), nil, nil)
+	}
 }
 
 func restoreOne(tx Tx, now Time, f *feedRow, r Saved) {
@@ -192,7 +206,10 @@ func restoreOne(tx Tx, now Time, f *feedRow, r Saved) {
 	if r.Polled >= 0 {
 		f.token = tx.Tokens(1) // so that no lease from before fits
 	}
-	f.url, f.state, f.configured, f.host, f.pollState, f.feedState = r.URL, r.State, r.Configured, r.Host, r.PollState, r.FeedState
+	f.url, f.state, f.configured, f.host, f.pollState, f.feedState = r.URL, r.State, false, r.Host, r.PollState, r.FeedState
+	if r.Configured {
+		f.configure(now)
+	}
 	f.place = End
 	f.changed, f.news, f.outcome = now, number(f.version != 0), 0
 	f.classify(now)
@@ -294,6 +311,9 @@ func (f *feedRow) touch(now Time, all map[ID]Asked) (due any, moved bool) {
 	} else {
 		due = before
 	}
-	f.classify(now)
+	lapsed := f.lapse(now)
+	if f.classify(now); lapsed && due != nil {
+		due = f.due()
+	}
 	return due, f.rank() != rank || due != before
 }

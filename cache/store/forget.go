@@ -134,6 +134,7 @@ func (d *Database) expired(ctx context.Context, q SweepQuery) (gone []candidate,
 		for _, f := range page.feeds {
 			before, owner := f.rank(), f.owner
 			f.mend(page.now)
+			lapsed := f.lapse(page.now)
 			f.classify(page.now)
 			kept := q.Idle
 			if f.version == 0 && !f.established && (f.next <= page.now || f.earliest > page.now || f.next == End) {
@@ -146,9 +147,9 @@ func (d *Database) expired(ctx context.Context, q SweepQuery) (gone []candidate,
 			}
 			switch {
 			case f.damaged: // it starts afresh when it is asked for
-			case kept > 0 && page.now.Sub(f.wanted()) >= kept && (q.Keep == nil || !q.Keep(f.id)):
+			case kept > 0 && page.now.Sub(f.wanted()) >= kept && !f.configured:
 				gone = append(gone, candidate{f.id, f.wanted()})
-			case f.rank() != before || f.owner != owner, f.mended:
+			case f.rank() != before || f.owner != owner, f.mended, lapsed:
 				changed = append(changed, f.id)
 			}
 		}

@@ -220,7 +220,7 @@ func (f *feedRow) mend(now Time) {
 		latest, then Time
 	}{
 		{&f.last, now.Add(odd), now}, {&f.hopped, now.Add(odd), now}, {&f.asked, now.Add(odd), now}, {&f.earliest, now.Add(maxPause + odd), Never},
-		{&f.moment, now.Add(maxReserved), Never}, {&f.followed, now.Add(odd), now},
+		{&f.moment, now.Add(maxReserved), Never}, {&f.configuredUntil, now.Add(configuredFor + odd), now}, {&f.followed, now.Add(odd), now},
 		{&f.next, latest, now}, {&f.place, max(f.next, now.Add(sleep)).Add(odd), f.next},
 	} {
 		if *m.moment > m.latest && *m.moment != End {

@@ -156,7 +156,7 @@ drop index feed_use;
 
 create index feed_use on feed (owner, configured, not_established, taken, size);
 
-create index feed_configured on feed (id) where configured = 1;
+create index feed_configured on feed (id, configured_until) where configured = 1;
 
 -- by rank: see store.Rank
 drop index feed_due;

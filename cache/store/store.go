@@ -83,8 +83,8 @@ type Claim struct {
 	Floor time.Duration
 	// ByHand says that a person asks: a feed of rank 1 does not wait for pauses of its host.
 	ByHand bool
-	// Configured says that the operator has configured the feed: ClaimDue grants it though it
-	// has no version.
+	// Configured says that the node has the feed in its configuration. It is configured for two days then,
+	// and ClaimDue grants it though it has no version.
 	Configured bool
 	// By is the owner that has asked for the feed; 0: none has.
 	By Owner
@@ -260,7 +260,7 @@ type Body struct {
 type Saved struct {
 	Record
 	Body *Body // nil: none
-	// New leaves a record alone that is there already.
+	// New leaves a record alone that is there already. If it is Configured, that feed is as well, for two days.
 	New bool
 	// Pause is that of a host or domain, which is restored in place of a record. Nil: none.
 	Pause *Pause
@@ -276,8 +276,6 @@ type SweepQuery struct {
 	Unread time.Duration
 	// Shielded is the same for feeds behind shields. 0: as for others.
 	Shielded time.Duration
-	// Keep says which records stay whatever holds of them. Nil: none.
-	Keep func(ID) bool
 }
 
 // Change is what Watch reports.
@@ -361,7 +359,11 @@ type Store interface {
 	// until when its origin does not want another one, for as long as they count.
 	Forget(ctx context.Context, id ID) error
 
-	// Sweep removes the records that are not wanted any more, with their bodies. It does so in
+	// Configured returns the IDs, in order, of the feeds that are configured for a day at least.
+	Configured(ctx context.Context) ([]ID, error)
+
+	// Sweep removes the records that are not wanted any more, with their bodies, but for configured ones. Feeds
+	// of which no node has said for two days that they are configured are so no more. It does so in
 	// small steps, so that no other call waits long, and returns the IDs of those that are gone,
 	// also if it fails.
 	Sweep(ctx context.Context, q SweepQuery) ([]ID, error)

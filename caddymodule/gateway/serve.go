@@ -222,8 +222,10 @@ func (g *Gateway) find(r *http.Request, req request) (*cache.Feed, error) {
 		}
 		requested, feed, err := g.feed(r.Context(), req.configured)
 		if err == nil && !ofOtherSite(r) {
-			requested.Ask(store.Operator)
-			feed.Ask(store.Operator)
+			requested.Ask(0) // it is the operator's while it is configured
+			if feed != requested {
+				feed.Ask(store.Operator)
+			}
 		}
 		return feed, err
 	}

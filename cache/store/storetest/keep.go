@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -55,7 +56,7 @@ func kill(t *testing.T, h Harness) {
 	o.Pauses = []store.Pause{{Scope: "host two", For: time.Hour}}
 	Commit(t, s, o)
 	again()
-	if p, err := s.Pauses(t.Context()); err != nil || len(p) != 1 || p[0].Scope != "host two 5" || !near(p[0].For, time.Hour) {
+	if p, err := s.Pauses(t.Context()); err != nil || len(p) != 1 || p[0].Scope != "host two 1" || !near(p[0].For, time.Hour) {
 		t.Errorf("Pauses = %+v, %v, want %+v", p, err, o.Pauses)
 	}
 
@@ -219,6 +220,66 @@ func restoreNew(t *testing.T, h Harness) {
 	wantBody(t, s, 1, Text(1, "content"))
 }
 
+// configuredForATime has one node say that it has feeds in its configuration, and another one that has not poll them.
+// A feed that was known before has its place then; two days after the last word its rank is that of its readers.
+func configuredForATime(t *testing.T, h Harness) {
+	s := h.open(t)
+	c := Claim(1)
+	c.By = store.OwnerOf(store.KindPublic, "203.0.113.0")
+	l := Grant(t, s, c)
+	wantError(t, "Commit", s.Commit(t.Context(), store.Outcome{ID: c.ID, Token: l.Token, In: time.Hour, State: store.StateCold}), nil)
+	list := make([]store.Saved, 2)
+	for i := range list {
+		id, url := Feed(i + 1)
+		list[i] = store.Saved{New: true, Record: store.Record{ID: id, URL: url, Hold: time.Hour, Polled: -1, State: store.StateCold, Configured: true}}
+	}
+	configured := func(want ...store.ID) {
+		t.Helper()
+		slices.SortFunc(want, store.ID.Compare)
+		if got, err := s.Configured(t.Context()); err != nil || !slices.Equal(got, want) {
+			t.Errorf("Configured = %x, %v, want %x", got, err, want)
+		}
+	}
+	rank := func(want store.Rank) {
+		t.Helper()
+		records, err := s.Lookup(t.Context(), []store.ID{c.ID})
+		if err != nil || len(records) != 1 || records[0].Rank != want || records[0].Configured != (want == store.RankOperator) {
+			t.Errorf("the feed is %+v, %v, want rank %d", records, err, want)
+		}
+	}
+	sweep := func() {
+		t.Helper()
+		if gone, err := s.Sweep(t.Context(), store.SweepQuery{Idle: time.Hour, Unread: time.Hour}); err != nil || len(gone) > 0 {
+			t.Errorf("Sweep = %x, %v", gone, err)
+		}
+	}
+	rank(store.RankPublicNew)
+	configured()
+	wantError(t, "Restore", s.Restore(t.Context(), list), nil)
+	configured(list[0].ID, list[1].ID)
+	rank(store.RankOperator)
+	for range 4 { // the other node polls them
+		h.Sleep(20 * time.Hour)
+		sweep()
+		leases, _, err := s.ClaimDue(t.Context(), store.DueQuery{Limit: 10})
+		if err != nil || len(leases) != 2 {
+			t.Fatalf("ClaimDue = %d leases, %v, want those of both feeds", len(leases), err)
+		}
+		wantError(t, "Restore", s.Restore(t.Context(), list), nil)
+	}
+	configured(list[0].ID, list[1].ID)
+	h.Sleep(25 * time.Hour)
+	wantError(t, "Restore", s.Restore(t.Context(), list[1:]), nil)
+	configured(list[1].ID)
+	rank(store.RankOperator)
+	h.Sleep(23*time.Hour + 30*time.Minute)
+	if _, err := s.Sweep(t.Context(), store.SweepQuery{Idle: 30 * 24 * time.Hour, Unread: 30 * 24 * time.Hour}); err != nil {
+		t.Error(err)
+	}
+	rank(store.RankPublicNew)
+	configured(list[1].ID)
+}
+
 func cancelled(t *testing.T, h Harness) {
 	s := h.open(t)
 	commitBody(t, s, 1, Text(1, "content"))
@@ -262,6 +323,7 @@ func calls(ctx context.Context, s store.Store) map[string]error {
 	_, errs["Records"] = s.Records(ctx, store.ID{}, 1)
 	errs["Touch"] = s.Touch(ctx, map[store.ID]store.Asked{idOf(1): {}})
 	errs["Forget"] = s.Forget(ctx, idOf(1))
+	_, errs["Configured"] = s.Configured(ctx)
 	_, errs["Sweep"] = s.Sweep(ctx, store.SweepQuery{Idle: 1})
 	_, errs["Trim"] = s.Trim(ctx, 0)
 	errs["Restore"] = s.Restore(ctx, []store.Saved{{Record: store.Record{ID: idOf(2)}}})

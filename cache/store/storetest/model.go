@@ -51,11 +51,12 @@ func (m *model) url(id store.ID) *url {
 type known struct {
 	store.Record
 	*url
-	next, asked time.Duration
-	named       bool          // someone with a name has asked for it
-	followed    bool          // a redirect of it was followed
-	sleeps      time.Duration // it may be left alone until then
-	body        *store.Body
+	next, asked     time.Duration
+	named           bool          // someone with a name has asked for it
+	followed        bool          // a redirect of it was followed
+	sleeps          time.Duration // it may be left alone until then
+	configuredUntil time.Duration
+	body            *store.Body
 }
 
 const (
@@ -83,6 +84,15 @@ func (m *model) granted(t *rapid.T, f *known, l store.Lease) {
 	m.tokens[l.Token] = true
 	f.Token, f.polled, f.next = l.Token, m.now, m.now+f.Hold
 	m.start(f.Host)
+}
+
+const configuredFor = 48 * time.Hour
+
+// configure makes a feed one that is configured, if it is or not.
+func (f *known) configure(configured bool, now time.Duration) {
+	if configured && (!f.Configured || f.configuredUntil <= now+configuredFor/2) {
+		f.Configured, f.configuredUntil = true, now+configuredFor
+	}
 }
 
 // in is the time to a moment.

@@ -43,6 +43,7 @@ func Run(t *testing.T, begin func(t *testing.T) Harness) {
 		"all that is unwanted is swept":              sweepMany,
 		"what is there already is left alone":        restoreNew,
 		"records give way before better ranks":       recordsGiveWay,
+		"feeds are configured while a node says so":  configuredForATime,
 		"two nodes make room at once":                trimConcurrently,
 		"changes are watched":                        watch,
 		"counters are kept by node":                  countersOfNodes,

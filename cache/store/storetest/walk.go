@@ -95,7 +95,8 @@ func (m *model) claim(t *rapid.T) {
 			f.Record = store.Record{ID: c.ID, URL: c.URL, Hold: c.Hold, State: store.StateCold}
 			m.feeds[c.ID] = f
 		}
-		f.Configured, f.Host = c.Configured, c.Host
+		f.configure(c.Configured, m.now)
+		f.Host = c.Host
 		due := f.next
 		rank := leases[i].Rank
 		f.named = f.named || c.By != 0

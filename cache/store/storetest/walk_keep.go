@@ -32,7 +32,11 @@ func (m *model) touch(t *rapid.T) {
 		t.Fatalf("Touch: %v", err)
 	}
 	for id, a := range asked {
-		if f := m.feeds[id]; f != nil && a.Ago >= 0 {
+		f := m.feeds[id]
+		if f != nil {
+			f.Configured = f.Configured && f.configuredUntil > m.now
+		}
+		if f != nil && a.Ago >= 0 {
 			f.asked, f.sleeps = max(f.asked, m.now-a.Ago), 0
 			f.touches++
 			f.named = f.named || len(a.By) > 0
@@ -68,26 +72,26 @@ func (m *model) forgotten(id store.ID, rank store.Rank) {
 
 func (m *model) sweep(t *rapid.T) {
 	q := store.SweepQuery{Idle: length(t, "idle"), Unread: length(t, "unread")}
-	kept := store.ID{}
-	if rapid.Bool().Draw(t, "keep one") {
-		kept, _ = m.pick(t)
-		q.Keep = func(id store.ID) bool { return id == kept }
-	}
 	want := make(map[store.ID]bool)
 	may := make(map[store.ID]bool)
 	ranks := make(map[store.ID]store.Rank)
 	for id, f := range m.feeds {
 		quiet := m.now - wanted(f)
+		f.Configured = f.Configured && f.configuredUntil > m.now
 		ranks[id] = m.rank(t, id)
 		unread := f.Version == 0 && !f.Configured && (f.next <= m.now || f.earliest > m.now || f.next == store.Ended)
-		if id == kept {
+		if f.Configured {
 			continue
 		}
-		if !unread && quiet >= q.Idle || unread && quiet >= q.Unread {
+		idle := q.Idle
+		if f.Version == 0 {
+			idle = min(idle, 3*24*time.Hour)
+		}
+		if !unread && quiet >= idle || unread && quiet >= q.Unread {
 			want[id] = true
 		}
 		if f.touches >= 3 { // it may be established: that depends on when its days begin
-			may[id] = want[id] || quiet >= q.Idle
+			may[id] = want[id] || quiet >= idle
 			delete(want, id)
 		}
 	}
@@ -143,7 +147,7 @@ func (m *model) trim(t *rapid.T) {
 
 func (m *model) restore(t *rapid.T) {
 	id, url := m.pick(t)
-	f := &known{url: m.url(id)}
+	f := &known{url: m.url(id), configuredUntil: m.now + configuredFor}
 	f.Record = store.Record{
 		ID: id, URL: url, Hold: length(t, "hold"), State: store.StateFresh, Host: m.drawHost(t),
 		In: length(t, "in"), Polled: 10*unit + steps(t, "polled"), Asked: steps(t, "asked"),
