@@ -58,14 +58,7 @@ func TestSiblingsPause(t *testing.T) {
 func TestHostAfterAPause(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const spacing = 2 * time.Second
-		var mu sync.Mutex // guards at
-		var at []time.Time
-		g := newWebGateway(t, func(string) response {
-			mu.Lock()
-			defer mu.Unlock()
-			at = append(at, time.Now())
-			return origintest.Status(429).After(10 * time.Second)
-		})
+		g := newWebGateway(t, func(string) response { return origintest.Status(429).After(10 * time.Second) })
 		g.client.Apply(upstream.Settings{Hosts: []upstream.HostRule{{Pattern: "origin.test", Spacing: spacing, Concurrency: 5}}})
 		g.open()
 		for round := range 7 {
@@ -80,27 +73,29 @@ func TestHostAfterAPause(t *testing.T) {
 			}
 			time.Sleep(want)
 		}
-		for i := range at {
-			if i > 0 && at[i].Sub(at[i-1]) < spacing {
-				t.Errorf("request %d came %v after the one before", i, at[i].Sub(at[i-1]))
-			}
-		}
-		if len(at) != 35 {
-			t.Errorf("%d requests, want 35", len(at))
-		}
+		g.wantSpacing(35, spacing)
 	})
+}
+
+// wantSpacing expects so many requests to the web, each some time after the one before.
+func (g *gateway) wantSpacing(requests int, spacing time.Duration) {
+	g.t.Helper()
+	all := g.web.Requests()
+	for i := 1; i < len(all); i++ {
+		if gap := all[i].Time.Sub(all[i-1].Time); gap < spacing {
+			g.t.Errorf("request %d came %v after the one before", i, gap)
+		}
+	}
+	if len(all) != requests {
+		g.t.Errorf("%d requests, want %d", len(all), requests)
+	}
 }
 
 // A host has one spacing, whatever its feeds' ports and credentials are, and however slowly
 // they are asked for.
 func TestSpacingOfAHost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var mu sync.Mutex // guards all
-		var all []time.Time
 		g := newWebGateway(t, func(url string) response {
-			mu.Lock()
-			defer mu.Unlock()
-			all = append(all, time.Now())
 			if strings.HasSuffix(url, "/moved") {
 				return redirect(302, "https://origin.test/there")
 			}
@@ -114,16 +109,7 @@ func TestSpacingOfAHost(t *testing.T) {
 		}
 		crowd.Wait()
 		time.Sleep(3 * time.Minute)
-		mu.Lock()
-		defer mu.Unlock()
-		for i := 1; i < len(all); i++ {
-			if gap := all[i].Sub(all[i-1]); gap < 20*time.Second {
-				t.Errorf("request %d came %v after the one before", i, gap)
-			}
-		}
-		if len(all) != 5 {
-			t.Errorf("%d requests, want 5", len(all))
-		}
+		g.wantSpacing(5, 20*time.Second)
 	})
 }
 
