@@ -283,6 +283,9 @@ func TestCaddyfileWarnings(t *testing.T) {
 		{"a field that polls do not have", site("request_header X-Tenant acme\n" + shield), "feed_shield: polls do not have what request_header at line 2 sets: write it into the origin block, at FILE:3"},
 		{"a list that is missing", gateway("opml none.opml"), "opml: there is no file DIR/none.opml here: export a list from a feed reader, and put it there, at FILE:3"},
 
+		{"an empty placeholder", gateway("token alice {env.POLLARD_TEST_EMPTY}"), "{env.POLLARD_TEST_EMPTY} is empty here: set it in the environment of the service, and restart the service, at FILE:3"},
+		{"a line of the version before", gateway("readers"), "readers does nothing any more: "},
+
 		{"a gateway before other handlers", site("feed_gateway\nrespond /health ok\nfile_server"), ""},
 		{"a route that is not sorted", site("route {\nfeed_gateway\nrespond hello\n}"), ""},
 		{"a handle beside one for all", site("handle /x* {\n" + shield + "reverse_proxy localhost:2\n}\nhandle {\nrespond hello\n}"), ""},

@@ -6,6 +6,8 @@ package config
 import (
 	"fmt"
 	"maps"
+	"os"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -122,8 +124,15 @@ func SomeArgs(d *caddyfile.Dispenser, least, most int, expected string) ([]strin
 		}
 		return nil, d.Errf("%s: unexpected %q: expected %s and nothing more", name, args[most], expected)
 	}
+	for _, m := range envPlaceholder.FindAllStringSubmatch(strings.Join(args, " "), -1) {
+		if os.Getenv(m[1]) == "" {
+			Warn(d, "%s is empty here: set it in the environment of the service, and restart the service", m[0])
+		}
+	}
 	return args, nil
 }
+
+var envPlaceholder = regexp.MustCompile(`\{env\.([^{}:]+)\}`)
 
 // FlagLine reads a line without arguments, which sets a flag.
 func FlagLine(to *bool) func(*caddyfile.Dispenser) error {
