@@ -36,7 +36,8 @@ func (f *Feed) hop(ctx context.Context, u feedurl.URL, host policy.Host) error {
 				To: to, Taken: p.Denied == store.DeniedTaken, Served: err == nil && other.Served(), Wait: p.Wait,
 			}
 		}
-		if !sleep(ctx, p.Wait) {
+		end, ends := ctx.Deadline()
+		if ends && p.Wait > time.Until(end) || !sleep(ctx, p.Wait) { // a hop that waits holds its place in flight
 			return &feedstate.Redirected{To: to, Wait: p.Wait}
 		}
 	}

@@ -190,7 +190,7 @@ func (h *hosts) use(u feedurl.URL, now time.Time) *host {
 	spacing, limit := pace(&h.rules, u.Name())
 	to := h.find(hostName{name: nameOf(u)}, limit)
 	if to.users == 0 {
-		to.spacing, to.domain = spacing, nil
+		to.spacing, to.domain, to.places = spacing, nil, semaphore.NewWeighted(int64(limit)) // as the rules are now
 		if u.Domain() != "" {
 			shared := max(domainConcurrency, limit)
 			to.domain = h.find(hostName{u.Domain(), shared}, shared)

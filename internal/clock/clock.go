@@ -34,7 +34,8 @@ func Suspended() time.Duration {
 	if now == now.Round(0) {
 		return 0
 	}
-	return (sinceBoot() - now.Sub(start)).Truncate(time.Millisecond)
+	since := sinceBoot() // first: a moment between the two readings must not count as sleep
+	return (since - time.Since(start)).Truncate(time.Millisecond)
 }
 
 var start = time.Now()
