@@ -230,8 +230,11 @@ func statusAfterPoll(before, after *feedstate.State, joined, done bool) version.
 	if !done || after.Last.At.Equal(before.Last.At) {
 		return version.CacheStatus{} // served from the store without an answer
 	}
-	how := version.CacheStatus{Forward: "stale", Status: after.Last.Status, Collapsed: joined, Stored: after.Version != before.Version}
-	if before.Version == 0 {
+	how := version.CacheStatus{Forward: "stale", Status: after.Last.Status, Collapsed: joined}
+	if after.Feed.Inherited { // what is stored now was so before, but withheld
+		return how
+	}
+	if how.Stored = after.Version != before.Version; before.Version == 0 {
 		how.Forward = "miss"
 	}
 	return how

@@ -4,6 +4,7 @@
 package shield
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -47,22 +48,23 @@ func TestChangedBlockTakesOver(t *testing.T) {
 		polls  int // by the first request after it
 		status int
 		part   string
+		cache  string       // part of Cache-Status; empty: the site itself answers
 		then   stage.Answer // five minutes later; nil: none
 		want   int
 		later  string
 	}{
-		{"up", nil, edit, fresh, 1, 200, "new", down, 200, "new"},
-		{"up, after a restart", nil, restart, fresh, 1, 200, "new", nil, 0, ""},
-		{"another password", nil, rotate, fresh, 1, 200, "new", nil, 0, ""},
-		{"down", nil, edit, down, 1, 200, "old", fresh, 200, "new"},
-		{"down, after a restart", nil, restart, down, 1, 200, "old", down, 200, "old"},
-		{"down, another password", nil, rotate, down, 1, 200, "old", fresh, 200, "new"},
-		{"down, two edits", nil, twice, down, 1, 200, "old", stage.Plain(404, "no such feed"), 404, "no such feed"},
-		{"busy", nil, edit, stage.Plain(429, "busy", "Retry-After", "60"), 1, 200, "old", fresh, 200, "new"},
-		{"gone", nil, edit, stage.Plain(404, "no such feed"), 2, 404, "no such feed", down, 502, "down"},
-		{"moved", nil, edit, stage.Plain(302, "elsewhere", "Location", "/x"), 2, 302, "elsewhere", down, 502, "down"},
-		{"a page now", nil, edit, stage.Plain(200, "<!doctype html>page", "Content-Type", "text/html"), 2, 200, "page", down, 502, "down"},
-		{"paused", stage.Plain(503, "later", "Retry-After", "120"), edit, fresh, 0, 200, "old", fresh, 200, "new"},
+		{"up", nil, edit, fresh, 1, 200, "new", "fwd=miss; fwd-status=200; stored; ttl", down, 200, "new"},
+		{"up, after a restart", nil, restart, fresh, 1, 200, "new", "fwd=miss; fwd-status=200; stored; ttl", nil, 0, ""},
+		{"another password", nil, rotate, fresh, 1, 200, "new", "fwd=miss; fwd-status=200; stored; ttl", nil, 0, ""},
+		{"down", nil, edit, down, 1, 200, "old", "fwd=stale; fwd-status=502; ttl", fresh, 200, "new"},
+		{"down, after a restart", nil, restart, down, 1, 200, "old", "fwd=stale; fwd-status=502; ttl", down, 200, "old"},
+		{"down, another password", nil, rotate, down, 1, 200, "old", "fwd=stale; fwd-status=502; ttl", fresh, 200, "new"},
+		{"down, two edits", nil, twice, down, 1, 200, "old", "fwd=stale; fwd-status=502; ttl", stage.Plain(404, "no such feed"), 404, "no such feed"},
+		{"busy", nil, edit, stage.Plain(429, "busy", "Retry-After", "60"), 1, 200, "old", "fwd=stale; fwd-status=429; ttl", fresh, 200, "new"},
+		{"gone", nil, edit, stage.Plain(404, "no such feed"), 2, 404, "no such feed", "", down, 502, "down"},
+		{"moved", nil, edit, stage.Plain(302, "elsewhere", "Location", "/x"), 2, 302, "elsewhere", "", down, 502, "down"},
+		{"a page now", nil, edit, stage.Plain(200, "<!doctype html>page", "Content-Type", "text/html"), 2, 200, "page", "", down, 502, "down"},
+		{"paused", stage.Plain(503, "later", "Retry-After", "120"), edit, fresh, 0, 200, "old", "hit; ttl=120; detail=retry-after", fresh, 200, "new"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Setenv("POLLARD_TEST_PASSWORD", "old")
@@ -76,7 +78,11 @@ func TestChangedBlockTakesOver(t *testing.T) {
 				s.Calls()
 				tt.change(s)
 				s.Now(tt.after)
-				stage.WantBody(t, "at first", s.Get(blog+"/feed"), tt.status, tt.part)
+				w := s.Get(blog + "/feed")
+				stage.WantBody(t, "at first", w, tt.status, tt.part)
+				if got := w.Header().Get("Cache-Status"); !strings.Contains(got, tt.cache) || tt.cache == "" && got != "" {
+					t.Errorf("Cache-Status %q, want %s", got, tt.cache)
+				}
 				for _, call := range s.Expect(tt.polls, "at first") {
 					if call.Header["If-None-Match"] != nil || call.Header["If-Modified-Since"] != nil {
 						t.Errorf("validators of the block before were sent: %v", call.Header)
