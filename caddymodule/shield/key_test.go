@@ -13,6 +13,8 @@ import (
 
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
+	"github.com/feedpollard/pollard/cache/store"
+	"github.com/feedpollard/pollard/cache/store/sqlite"
 	"github.com/feedpollard/pollard/caddymodule/internal/stage"
 )
 
@@ -82,5 +84,42 @@ func TestQueryKept(t *testing.T) {
 		if got := tt.query.kept(tt.raw); got != tt.want {
 			t.Errorf("%+v of %q: got %q, want %q", tt.query, tt.raw, got, tt.want)
 		}
+	}
+}
+
+// Feeds count for the shield. They count for their readers if those may have made up the query.
+func TestShieldedFeedsHaveAskers(t *testing.T) {
+	const out, home = "203.0.113.9", stage.Home
+	for _, tt := range []struct {
+		name, lines, path, reader string
+		want                      store.Kind
+	}{
+		{"no query", "", "/feed", out, store.KindShield},
+		{"a query", "", "/feed?x=1", out, store.KindPublic},
+		{"a query from inside", "", "/feed?x=1", home, store.KindAddress},
+		{"a query that is ignored", "query ignore", "/feed?x=1", out, store.KindShield},
+		{"a query that is named", "query keep x", "/feed?x=1&y=2", out, store.KindShield},
+		{"a query that is rewritten away", "", "/old/feed?x=1", out, store.KindPublic},
+		{"a query that a rewrite adds", "", "/new/feed", out, store.KindShield},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			sites := blog + " {\nbind void/site\nrewrite /old/feed /feed?\nrewrite /new/feed /feed?a=1\n" + shieldOf("x", tt.lines) + "}\n"
+			stage.Run(t, sites, stage.Feed(stage.Sample), func(s *stage.Stage) {
+				s.Send(from(tt.reader, blog+tt.path))
+				s.Stop()
+				db, err := sqlite.Open(s.Dir, sqlite.Options{})
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer db.Close()
+				records, err := db.Records(s.T.Context(), store.ID{}, 9)
+				if err != nil || len(records) != 1 || len(records[0].Askers) != 1 {
+					t.Fatalf("%+v, %v", records, err)
+				}
+				if got := records[0].Askers[0].Owner.Kind(); got != tt.want {
+					t.Errorf("kind %d, want %d", got, tt.want)
+				}
+			})
+		})
 	}
 }

@@ -4,8 +4,10 @@
 package shield
 
 import (
+	"cmp"
 	"errors"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
@@ -55,7 +57,7 @@ func (s *Shield) serveFeed(w http.ResponseWriter, r *http.Request, next caddyhtt
 	if err != nil {
 		return s.passAndDetect(w, r, next, key)
 	}
-	if feed.New() && s.engine.NewFeeds.Take(s.ownerOf(r), time.Now()) > 0 {
+	if feed.New() && s.engine.NewFeeds.Take(s.readerOf(r), time.Now()) > 0 {
 		return s.pass(w, r, next) // its network has requested too many new feeds
 	}
 	waited, served := feed.Await(r.Context()) // all readers of a slow origin wait for one poll
@@ -69,7 +71,7 @@ func (s *Shield) serveFeed(w http.ResponseWriter, r *http.Request, next caddyhtt
 		}
 		return s.passAndDetect(w, r, next, key)
 	}
-	feed.Ask(s.owner)
+	feed.Ask(s.askerOf(r, k))
 	vary, stored := feed.Fields()
 	if field := differs(r, vary, stored); field != "" {
 		s.entries.passed.add(k.Host, field)
@@ -97,9 +99,17 @@ func (s *Shield) mayPoll(c *cache.Cache, r *http.Request, key string) bool {
 	return c.Has(r.Context(), key) // may read the store
 }
 
-// ownerOf returns the owner whose new feeds a request counts among. They are the shield's
-// own after that.
-func (s *Shield) ownerOf(r *http.Request) store.Owner {
+// askerOf returns the owner for whom a request asks for the feed of its key: the shield, or its reader if
+// that may have made up the query.
+func (s *Shield) askerOf(r *http.Request, k poller.ShieldKey) store.Owner {
+	if s.Query != nil || !strings.Contains(cmp.Or(k.Sent, k.Target()), "?") {
+		return s.owner
+	}
+	return s.readerOf(r)
+}
+
+// readerOf returns the owner that the reader is.
+func (s *Shield) readerOf(r *http.Request) store.Owner {
 	from := poller.Client(r)
 	if poller.Private(from) {
 		return s.engine.AddressOf(from)
