@@ -98,8 +98,9 @@ func (p *pauseRow) save(tx Tx, now Time) {
 }
 
 // answeredWell records that the host has given a good answer to a feed of a rank: pauses of the rank and
-// below end. It reports whether there were any.
-func (h *hostRow) answeredWell(tx Tx, now Time, r Rank, rateLimit bool) (ended bool) {
+// below end, and those of its domain and of a rate limit may hold for fewer feeds. It reports whether there
+// were any.
+func (h *hostRow) answeredWell(tx Tx, now Time, r Rank, rateLimit bool) (were bool) {
 	plain := h.plain &^ (1 << r)
 	if !h.exempt(now) { // what it answered before has been forgotten, or will be
 		plain = 0
@@ -113,12 +114,13 @@ func (h *hostRow) answeredWell(tx Tx, now Time, r Rank, rateLimit bool) (ended b
 	}
 	for i := range h.pauses {
 		p := &h.pauses[i]
+		were = were || p.until > now
 		if strings.HasPrefix(p.scope, policy.ScopeHost) && p.rank >= r && (p.until > now || p.step > 0) {
-			p.until, p.step, ended = min(p.until, now), 0, true
+			p.until, p.step = min(p.until, now), 0
 			p.save(tx, now)
 		}
 	}
-	return ended
+	return were
 }
 
 // refused records that the host has refused to answer a feed: feeds of its rank and below wait for an
