@@ -271,10 +271,11 @@ func (f *Feed) headers(h http.Header, s *feedstate.State, how version.CacheStatu
 
 func (f *Feed) newTimedFields(s *feedstate.State, how version.CacheStatus, now time.Duration) *timedFields {
 	m := &timedFields{state: s, second: int64(now / time.Second), how: how}
-	age := s.MaxAge(now)
+	rules := f.rules()
+	age := s.MaxAge(now, rules)
 	if f.key.Shielded() {
 		next := age
-		if age = s.MaxAgeOfReaders(now, f.cache.now()); next < age {
+		if age = s.MaxAgeOfReaders(now, f.cache.now(), rules); next < age {
 			// A CDN in front may ask as soon as there may be news (RFC 9213). s-maxage would forbid it to
 			// serve a stale feed while this server is down (RFC 9111 section 5.2.2.10).
 			m.cdnCacheControl = []string{"max-age=" + strconv.FormatInt(next, 10)}

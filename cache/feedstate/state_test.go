@@ -36,7 +36,7 @@ func FuzzState(f *testing.F) {
 		}
 		s.Shown(false, 0)
 		s.Decision()
-		if age := s.MaxAge(0); age != 3600 && (age != 60 || s.Feed.Alias == "") {
+		if age := s.MaxAge(0, policy.Rules{MaxInterval: 24 * time.Hour}); age != 3600 && (age != 60 || s.Feed.Alias == "") {
 			t.Errorf("max-age %d", age)
 		}
 		status := (version.CacheStatus{}).Text(s.Due, !s.Ended, s.Last.Winner)
@@ -108,6 +108,34 @@ func TestNotModifiedOfAnotherResponse(t *testing.T) {
 		}
 		if another := s.ofAnother(a); another == test.updates {
 			t.Errorf("%s: it is of another response: %v", test.name, another)
+		}
+	}
+}
+
+// Readers are not told to wait for a whole pause, which may end early. A time of the feed's own counts.
+func TestMaxAge(t *testing.T) {
+	const hour = 60 * 60
+	rules := policy.Rules{MinInterval: time.Hour, MaxInterval: 24 * time.Hour}
+	for _, tt := range []struct {
+		winner string
+		left   time.Duration
+		rules  policy.Rules
+		want   int64
+	}{
+		{policy.HintHostCooldown, 7 * time.Hour, rules, 7 * hour},
+		{policy.HintHostCooldown, 7 * 24 * time.Hour, rules, 24 * hour},
+		{policy.HintDomainCooldown, 25 * time.Hour, rules, 24 * hour},
+		{policy.HintRateLimit, 5 * time.Hour, policy.Rules{MinInterval: time.Hour, MaxInterval: 2 * time.Hour}, 2 * hour},
+		{policy.HintRateLimit, 5 * time.Hour, policy.Rules{MinInterval: 4 * time.Hour, MaxInterval: 2 * time.Hour}, 4 * hour},
+		{policy.HintRetryAfter, 7 * 24 * time.Hour, rules, 24 * hour},
+		{policy.HintRedirect, 7 * 24 * time.Hour, rules, 24 * hour},
+		{policy.HintHostCooldown, -time.Hour, rules, 60},
+		{policy.HintSkipDays, 48 * time.Hour, rules, 48 * hour},
+		{policy.HintComplete, 7 * 24 * time.Hour, rules, 7 * 24 * hour},
+	} {
+		s := &State{Due: time.Minute + tt.left, Last: pollState{Winner: tt.winner}}
+		if got := s.MaxAge(time.Minute, tt.rules); got != tt.want {
+			t.Errorf("%s, %v left: max-age %d, want %d", tt.winner, tt.left, got, tt.want)
 		}
 	}
 }
