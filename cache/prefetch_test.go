@@ -124,6 +124,28 @@ func TestManyDueFeedsAreSpread(t *testing.T) {
 	})
 }
 
+// New feeds of one domain are asked at most eight at once and then one a second, and all of them come.
+func TestManyFeedsOfADomainAreSpread(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newGateway(t, func(policy.Ask) policy.Answer { return ok(rss(2, "")) })
+		g.origin.spacing, g.settings.Prefetch = 2*time.Second, true
+		for i := range 300 {
+			g.settings.Feeds = append(g.settings.Feeds, fmt.Sprintf("https://host%d.example.com/feed", i))
+		}
+		g.open()
+		time.Sleep(6 * time.Minute)
+		at := g.origin.times()
+		if len(at) != 300 {
+			t.Errorf("%d polls after six minutes, want all 300", len(at))
+		}
+		for i := 9; i < len(at); i++ {
+			if took := at[i].Sub(at[i-9]); took < time.Second-time.Millisecond {
+				t.Errorf("ten polls in %v", took)
+			}
+		}
+	})
+}
+
 // The time that is shown is that of the next poll: neither a lease that is not used nor the last
 // moment of a pause of the host puts it off.
 func TestTimeThatIsShown(t *testing.T) {
