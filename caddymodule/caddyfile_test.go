@@ -62,6 +62,7 @@ func TestCaddyfileToJSON(t *testing.T) {
 }
 
 func TestCaddyfileErrors(t *testing.T) {
+	t.Setenv("POLLARD_TEST_SECRET", "s3cret-of-alice-0001")
 	app := func(lines string) string { return "{\n\tpollard {\n" + lines + "\n\t}\n}\n" }
 	shield := func(lines string) string {
 		return "http://a.test {\n\tfeed_shield {\n" + lines + "\norigin {\nrespond x\n}\n\t}\n}\n"
@@ -77,6 +78,7 @@ func TestCaddyfileErrors(t *testing.T) {
 		{"gateway: a line of the app", gateway("contact https://example.com/"), "contact does not belong here: write it in the global option pollard, at Caddyfile:3"},
 		{"shield: a line of the origin", "http://a.test {\n\tfeed_shield {\nreverse_proxy localhost:1\n\t}\n}\n", "reverse_proxy does not belong here: write it into the block of origin, at Caddyfile:3"},
 		{"gateway: two tokens with one secret", gateway("token alice s3cret-of-alice-0001\ntoken bob s3cret-of-alice-0001"), "token bob: it has the secret of alice: give each person another one, at Caddyfile:4"},
+		{"gateway: two tokens with one secret in the environment", gateway("token alice s3cret-of-alice-0001\ntoken bob {env.POLLARD_TEST_SECRET}"), "token bob: it has the secret of alice: give each person another one, at Caddyfile:4"},
 		{"app: no URL of a database", app("store postgres localhost"), "at Caddyfile:3"},
 		{"websub", app("websub feeds.example.com"), `websub: "feeds.example.com" is not the URL of a gateway: expected the URL at which hubs reach a gateway, such as https://feeds.example.com, at Caddyfile:3`},
 		{"websub: a query", app("websub https://feeds.example.com/?a"), `websub: "https://feeds.example.com/?a" is not the URL of a gateway`},

@@ -242,7 +242,7 @@ func (g *Gateway) readToken(d *caddyfile.Dispenser) error {
 		}
 	}
 	for other, taken := range g.Tokens {
-		if taken == secret {
+		if taken == secret || inForce(taken) != "" && inForce(taken) == inForce(secret) {
 			return d.Errf("token %s: it has the secret of %s: give each person another one", name, other)
 		}
 	}
@@ -251,6 +251,11 @@ func (g *Gateway) readToken(d *caddyfile.Dispenser) error {
 	}
 	g.Tokens[name] = secret
 	return nil
+}
+
+// inForce returns a secret with the placeholders replaced that are known here.
+func inForce(secret string) string {
+	return strings.TrimSpace(caddy.NewReplacer().ReplaceKnown(secret, ""))
 }
 
 // patternsLine returns a function that adds the host patterns of a line.
