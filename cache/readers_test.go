@@ -388,15 +388,11 @@ func TestReadersLoseNothing(t *testing.T) {
 		format := rapid.SampledFrom([]string{"RSS", "Atom", "JSON Feed"}).Draw(rt, "format")
 		history := rapid.SliceOfN(rapid.Custom(drawAct), 0, 20).Draw(rt, "history")
 		readers := rapid.SliceOfN(rapid.Custom(func(rt *rapid.T) *subscriber {
-			s := &subscriber{
+			return &subscriber{
 				address:   rapid.SampledFrom([]string{feedURL, feedURL, oldURL}).Draw(rt, "address"),
 				condition: rapid.SampledFrom(conditions).Draw(rt, "condition"),
 				every:     rapid.SampledFrom([]time.Duration{time.Hour, 20 * time.Minute, 3 * time.Hour, 8 * time.Hour}).Draw(rt, "every"),
 			}
-			if s.condition == "time of its last request" {
-				s.address = feedURL // when the old one becomes an alias, a date that is made up may be later than what the reader has not got
-			}
-			return s
 		}), 1, 4).Draw(rt, "readers")
 		problem := ""
 		synctest.Test(t, func(t *testing.T) { problem = read(t, format, history, readers) })

@@ -57,6 +57,8 @@ type ServeOptions struct {
 	// Waited is the poll for which the reader has waited, as [Feed.Await] returned it. The zero value:
 	// it has not.
 	Waited version.CacheStatus
+	// Alias says that the request is for another feed, which has become an alias of this one.
+	Alias bool
 }
 
 // From returns the URL from which the feed's version came, if redirects have led there.
@@ -99,7 +101,11 @@ func (f *Feed) serveOnce(w http.ResponseWriter, r *http.Request, o ServeOptions)
 	if s.Feed.Version.PreconditionFailed(r.Header) {
 		return Sent{}, 0, errPrecondition
 	}
-	if s.Response.NotModified(r.Header, f.cache.now()) {
+	asked := f.cache.now()
+	if o.Alias || s.Feed.Alias != "" {
+		asked = time.Time{} // at its time the other feed may have answered, with an earlier version
+	}
+	if s.Response.NotModified(r.Header, asked) {
 		f.headers(w.Header(), s, how, now)
 		s.Response.WriteNotModified(w, r.Header, f.cache.now())
 		return Sent{Status: http.StatusNotModified, Forward: how.Forward}, 0, nil

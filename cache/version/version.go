@@ -90,7 +90,8 @@ func (v *Version) Names(tag httpfield.Tag) bool {
 }
 
 // NotModified evaluates the conditions of a request (RFC 9110 section 13.2.2). With an
-// If-None-Match, If-Modified-Since does not count. It is false for a request without conditions.
+// If-None-Match, If-Modified-Since does not count. It is false for a request without conditions. If now is
+// zero, only the dates of the version count, and none that a reader made up.
 func (v *Version) NotModified(request http.Header, now time.Time) bool {
 	tags, dates := request["If-None-Match"], request["If-Modified-Since"]
 	if len(tags) == 0 && len(dates) == 0 {

@@ -200,3 +200,28 @@ func TestHandlerBeforeStartAndAfterEnd(t *testing.T) {
 		}
 	})
 }
+
+// A reader of an address that has become an alias is sent the version of the new one, although a date that it
+// made up is later: it may have had an earlier version at that time.
+func TestDatesAtAnAlias(t *testing.T) {
+	onGateway(t, "feed /old.xml https://old.example/feed", func(t *testing.T, g *Gateway, o *origintest.Origin) {
+		o.Answer = func(r *http.Request) origintest.Answer {
+			if r.URL.Host == "new.example" {
+				return origintest.OK(stage.Sample)
+			}
+			return origintest.Status(http.StatusMovedPermanently, "Location", "https://new.example"+r.URL.Path)
+		}
+		for range 12 {
+			for _, target := range []string{"/old.xml", "/https://other.example/feed", "/https://new.example/feed"} {
+				ask(t, g, "GET", target, stage.Home)
+			}
+			time.Sleep(25 * time.Hour)
+		}
+		for target, want := range map[string]int{"/old.xml": 200, "/https://other.example/feed": 200, "/https://new.example/feed": 304} {
+			made := time.Now().UTC().Format(http.TimeFormat)
+			if w := ask(t, g, "GET", target, stage.Home, "If-Modified-Since", made); w.Code != want {
+				t.Errorf("%s: got %d, want %d", target, w.Code, want)
+			}
+		}
+	})
+}

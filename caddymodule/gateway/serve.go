@@ -86,7 +86,7 @@ func (g *Gateway) serveHub(w http.ResponseWriter, r *http.Request) bool {
 }
 
 func (g *Gateway) serveFeed(w http.ResponseWriter, r *http.Request, req request) error {
-	feed, err := g.find(r, req)
+	feed, err := g.find(r, &req)
 	if err == nil {
 		if req.byURL && !g.access.clients.any {
 			w.Header()["Cache-Control"] = private
@@ -118,6 +118,7 @@ type request struct {
 	configured string // the canonical URL of a configured feed, or ""
 	byURL      bool
 	by         urlRequest
+	alias      bool // the feed has become an alias of the one that answers; known once that is found
 }
 
 // forGateway reports whether the gateway answers the request itself. It answers every request
@@ -196,7 +197,7 @@ func (g *Gateway) refuse(w http.ResponseWriter, r *http.Request, err error, req 
 }
 
 func (g *Gateway) serve(w http.ResponseWriter, r *http.Request, feed *cache.Feed, req request) (cache.Sent, error) {
-	var o cache.ServeOptions // the version of a configured feed may come from anywhere
+	o := cache.ServeOptions{Alias: req.alias} // the version of a configured feed may come from anywhere
 	if req.byURL {
 		o.May = g.mayServe
 	}
@@ -215,12 +216,13 @@ func (g *Gateway) serve(w http.ResponseWriter, r *http.Request, feed *cache.Feed
 	return sent, nil
 }
 
-func (g *Gateway) find(r *http.Request, req request) (*cache.Feed, error) {
+func (g *Gateway) find(r *http.Request, req *request) (*cache.Feed, error) {
 	if req.configured != "" {
 		if g.leadsBack(r, req.configured) {
 			return nil, &poller.Refusal{Status: http.StatusLoopDetected, Reason: "the URL of this feed is an address of this gateway, which polls itself: write the URL that the feed has at its site"}
 		}
 		requested, feed, err := g.feed(r.Context(), req.configured)
+		req.alias = feed != requested
 		if err == nil && !ofOtherSite(r) {
 			requested.Ask(0) // it is the operator's while it is configured
 			if feed != requested {
@@ -243,7 +245,9 @@ func (g *Gateway) find(r *http.Request, req request) (*cache.Feed, error) {
 	if err := checkFeed(u); err != nil {
 		return nil, err
 	}
-	return g.feedFor(r, req.by, from, u)
+	feed, err := g.feedFor(r, req.by, from, u)
+	req.alias = err == nil && feed.Key() != u.String()
+	return feed, err
 }
 
 // leadsBack reports whether the URL of a configured feed leads to itself at this gateway, under the name
