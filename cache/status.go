@@ -102,12 +102,19 @@ func (c *Cache) describe(k feedstate.Key, s *feedstate.State, asked time.Duratio
 	now := c.elapsed()
 	configured := c.isConfigured(k.String())
 	state := s.Shown(configured, now)
-	if !s.Ended && s.Due <= now && !k.Shielded() {
-		// It would be polled now, but its host must wait.
-		if pause := s.HostPause(c.origin.Host(k.URL()), pauses()); pause.For > 0 {
-			overridden := *s
-			overridden.Override(c.moment(), pause.For, pause.Why)
-			s = &overridden
+	var pause *status.Pause
+	known := s.Last.Winner == policy.HintHostCooldown || s.Last.Winner == policy.HintDomainCooldown
+	if !s.Ended && (s.Due <= now || known) && !k.Shielded() {
+		// It would be polled now or soon, but its host must wait.
+		if p := s.HostPause(c.origin.Host(k.URL()), pauses()); p.For > 0 {
+			if now+p.For > s.Due {
+				overridden := *s
+				overridden.Override(c.moment(), p.For, p.Why)
+				s = &overridden
+			}
+			if s.Last.Winner == p.Why {
+				pause = &status.Pause{Rank: p.Rank, URL: feedurl.Shown(p.URL)}
+			}
 		}
 	}
 	m, f, id, decision := &s.Feed, &s.Last, feedstate.IDOf(k.String()), s.Decision()
@@ -116,7 +123,7 @@ func (c *Cache) describe(k feedstate.Key, s *feedstate.State, asked time.Duratio
 		Winner: f.Winner, Considered: decision.Considered, Hints: redacted(m.History.Hints),
 		LastPoll: f.At, LastStatus: f.Status, LastResult: f.Result, LastFailure: f.Failure, LastError: feedurl.RedactText(f.Error),
 		Failures: m.History.Failures, Site: f.Site != nil && s.Version == 0, Polls: f.Polls.All(),
-		Validated: f.Validated,
+		Validated: f.Validated, Pause: pause,
 	}
 	if m.Incident.Kind != "" && m.Incident.Shown(c.now()) {
 		out.Incident = &m.Incident

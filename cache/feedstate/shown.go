@@ -90,10 +90,11 @@ func PauseAsked(winner string) bool {
 }
 
 // HostPause returns the pause that holds for a feed that is due; its length is 0 if there is none. The
-// pause of a domain is left out if the feed's last poll was good: it does not hold for hosts that answer well.
+// pause of a domain is left out if the feed's last poll was good, unless a claim has met it: it does not hold
+// for hosts that answered well lately.
 func (s *State) HostPause(h policy.Host, pauses map[string]policy.Pause) (longest policy.Pause) {
 	scopes := []string{policy.ScopeHost + h.Name, policy.ScopeDomain + h.Domain}
-	if s.Last.Failure == policy.FailureNone && s.Version != 0 {
+	if s.Last.Failure == policy.FailureNone && s.Version != 0 && s.Last.Winner != policy.HintDomainCooldown {
 		scopes = scopes[:1]
 	}
 	for _, scope := range scopes {

@@ -81,7 +81,8 @@ type explanation struct {
 	Decision decisionSummary `json:"decision"`
 	Moves    []policy.Move   `json:"redirects,omitempty"`
 	Problem  string          `json:"problem,omitempty"`
-	Push     *status.Push    `json:"push,omitempty"` // of a feed that an instance knows
+	Push     *status.Push    `json:"push,omitempty"`  // of a feed that an instance knows
+	Pause    *status.Pause   `json:"pause,omitempty"` // likewise
 
 	sentence string // why the next poll is when it is
 }
@@ -175,7 +176,7 @@ func (o *explainOptions) explainKnown(ctx context.Context, argument string, out 
 // explanationOf returns the JSON form for a feed of an instance. The format comes from
 // the content type.
 func explanationOf(f status.Feed) explanation {
-	e := explanation{Hints: f.Hints, Decision: summarize(f.Decision()), Push: f.Push}
+	e := explanation{Hints: f.Hints, Decision: summarize(f.Decision()), Push: f.Push, Pause: f.Pause}
 	if f.Version == 0 {
 		e.Problem = f.LastError
 		return e

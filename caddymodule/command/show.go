@@ -96,6 +96,9 @@ func writeFeed(out io.Writer, f status.Feed, now time.Time) error {
 	if !f.NextPoll.IsZero() {
 		fact("next poll", "%s (%s)", local(f.NextPoll), status.Until(f.NextPoll, now))
 	}
+	if f.Pause != nil && f.Pause.URL != "" {
+		fact("refused", "%s", f.Pause.URL)
+	}
 	if !f.LastPoll.IsZero() {
 		fact("last poll", "%s (%s): %s", local(f.LastPoll), status.Ago(f.LastPoll, now), lastPoll(f))
 	}

@@ -21,7 +21,7 @@ func TestFeedText(t *testing.T) {
 	f := status.Feed{
 		URL: "https://ann:s3cret@a.example/feed", State: "failing", NextPoll: now.Add(2 * time.Hour), Winner: policy.HintBackOff,
 		Considered: []policy.Term{{Hint: policy.HintBackOff, Seconds: 14400, Used: true}}, Hints: policy.Hints{TTL: &minutes},
-		LastPoll: now.Add(-2 * time.Hour), LastStatus: 404, LastResult: "failed", LastError: "status 404\x1b[31m", Failures: 2,
+		LastPoll: now.Add(-2 * time.Hour), LastStatus: 404, LastResult: "failed", Pause: &status.Pause{URL: "https://ann:s3cret@a.example/other"}, LastError: "status 404\x1b[31m", Failures: 2,
 		Version: 3, VersionSince: now.Add(-26 * time.Hour), ContentType: "application/rss+xml", Entries: 20, Size: 2048,
 		Polls: []status.Poll{
 			{At: now.Add(-4 * time.Hour), Result: "unsent"},
@@ -36,6 +36,7 @@ func TestFeedText(t *testing.T) {
 Failing. The last 2 polls failed (404 Not Found). Next try: 10:00, then less often. Readers keep getting the version of yesterday 06:00.
 
 next poll   2026-11-21 10:00:00 UTC (in 2 h)
+refused     https://***@a.example/other
 last poll   2026-11-21 06:00:00 UTC (2 h ago): 404, failed: status 404�[31m
 version     the 3rd, since 2026-11-20 06:00:00 UTC (26 h ago), 20 entries, 2.0 kB, application/rss+xml
 last asked  never

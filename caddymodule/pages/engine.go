@@ -162,6 +162,9 @@ func (e *EngineSource) Feeds(ctx context.Context, q status.Query) (status.FeedLi
 
 // complete completes the status of a feed from the cache, and leaves out what the viewer is not shown.
 func (e *EngineSource) complete(f status.Feed) status.Feed {
+	if f.Pause != nil {
+		f.Pause.URL = "" // of a feed that the viewer may not know
+	}
 	if e.viewer.Address != nil {
 		f.Address = e.viewer.Address(string(f.URL))
 	}
@@ -206,6 +209,7 @@ func (e *EngineSource) all(ctx context.Context, c *cache.Cache) iter.Seq2[status
 			if e.viewer.Address != nil {
 				f.Address = e.viewer.Address(string(f.URL))
 			}
+			f.Pause = nil
 			f.URL = feedurl.Shown(poller.ReadersURL(string(f.URL)))
 			if !yield(f, err) || err != nil {
 				return

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	_ "github.com/feedpollard/pollard/caddymodule/gateway"
 	"github.com/feedpollard/pollard/caddymodule/internal/stage"
@@ -102,6 +103,36 @@ func TestAdminTellsNoCredentials(t *testing.T) {
 			status, text := stage.Call(t, "GET", target)
 			if status != 200 || !strings.Contains(text, "one.example") || strings.Contains(text, "sesame") || strings.Contains(text, "topsecret") {
 				t.Errorf("%s: %d %s", target, status, text)
+			}
+		}
+	})
+}
+
+// A pause of a host is explained to all who see the feed that waits; the feed that was refused is named to the
+// operator alone.
+func TestPauseOfAHostIsExplained(t *testing.T) {
+	web := func(r *http.Request) (int, string, http.Header) {
+		if r.URL.Path == "/other" {
+			return 429, "", nil
+		}
+		return 200, stage.Sample, http.Header{"Etag": {`"one"`}}
+	}
+	stage.RunGateways(t, web, func(t *testing.T, o *stage.Gateways) {
+		o.MustLoad("", "", "feed /one.xml https://one.example/feed\nfeed /two.xml https://one.example/other")
+		stage.Get(t, "http://feeds.test/one.xml", stage.Home)
+		time.Sleep(50 * time.Minute)
+		stage.Get(t, "http://feeds.test/two.xml", stage.Home)
+		time.Sleep(30 * time.Minute)
+		stage.Get(t, "http://feeds.test/one.xml", stage.Home)
+		const query = "?url=https%3A%2F%2Fone.example%2Ffeed"
+		const reason, refused = "The site refused a poll of one.example. This feed waits until", "https://one.example/other"
+		if _, text := stage.Call(t, "GET", "/pollard/feeds"+query); !strings.Contains(text, reason) || !strings.Contains(text, `"rank": 1`) || !strings.Contains(text, refused) {
+			t.Errorf("the operator gets %s", text)
+		}
+		for _, accept := range []string{"application/json", "text/html"} {
+			text := stage.Get(t, "http://feeds.test/-/feeds"+query, stage.Home, "Accept", accept).Body.String()
+			if !strings.Contains(text, reason) || strings.Contains(text, refused) {
+				t.Errorf("a viewer gets %s", text)
 			}
 		}
 	})

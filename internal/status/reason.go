@@ -27,6 +27,7 @@ type Facts struct {
 	Failures int            // failed polls in a row
 	Served   time.Time      // since when readers get their version; zero: there is none
 	Spacing  time.Duration  // between two polls of the host
+	Pause    *Pause         // of the host or its domain; nil: not known
 	Target   string         // where a redirect leads
 	Site     bool           // the last response was a web page that names feeds
 	NoFeed   bool           // the address never gave a feed, so only a request causes a poll
@@ -68,7 +69,7 @@ func (f *Feed) Explain(now time.Time, in *time.Location) Reason {
 	}
 	facts := Facts{
 		Now: now, Location: in, Status: f.LastStatus, Failure: f.LastFailure, Error: f.LastError, Failures: f.Failures,
-		Served: f.VersionSince, Spacing: time.Duration(f.Spacing), Target: f.Alias.String(), Site: f.Site, Shield: f.Shield,
+		Served: f.VersionSince, Spacing: time.Duration(f.Spacing), Pause: f.Pause, Target: f.Alias.String(), Site: f.Site, Shield: f.Shield,
 		NoFeed: f.State == StateUnread && (f.Site || f.LastFailure == policy.FailureNotFound || f.LastFailure == policy.FailureNotFeed),
 	}
 	if u, err := feedurl.Parse(string(f.URL)); err == nil {
@@ -167,6 +168,7 @@ var values = map[string]func(*reason) string{
 	"asked":     func(w *reason) string { return w.term(policy.HintRetryAfter).Raw },
 	"failures":  func(w *reason) string { return strconv.Itoa(w.facts.Failures) },
 	"status":    func(w *reason) string { return statusText(w.facts.Status) },
+	"given":     func(w *reason) string { return bracketed(w.won.Raw) },
 	"host":      (*reason).host,
 	"Host":      func(w *reason) string { return cmp.Or(w.facts.Host, Capitalize(w.host())) },
 	"error":     func(w *reason) string { return bracketed(w.facts.Error) },
@@ -201,6 +203,12 @@ var clauses = map[string]func(*reason) string{
 	"episodes": func(w *reason) string {
 		return either(strings.HasPrefix(w.won.Note, "begins"), "it pauses", "an episode comes {every}")
 	},
+	"with others": func(w *reason) string {
+		if w.facts.Pause == nil {
+			return ""
+		}
+		return ", as do all others there" + waiting[w.facts.Pause.Rank]
+	},
 	"spacing": func(w *reason) string { return either(w.facts.Spacing > 0, ", {apart} apart", "") },
 	"bound": func(w *reason) string {
 		return either(w.longest().Seconds > 0, hints[w.longest().Hint].request+"; this gateway", "This gateway")
@@ -216,6 +224,14 @@ var clauses = map[string]func(*reason) string{
 	},
 	"failed": (*reason).failed,
 	"window": (*reason).window,
+}
+
+// waiting says for which feeds a pause holds, by its rank.
+var waiting = map[int]string{
+	2: " that are not configured",
+	3: " that are neither configured nor read regularly by readers known here",
+	4: " that only public networks ask for",
+	5: " that only public networks ask for, and not regularly",
 }
 
 func either(condition bool, yes, no string) string {

@@ -66,6 +66,9 @@ func TestExplain(t *testing.T) {
 		change(&f)
 		return f
 	}
+	paused := func(rank int) Facts {
+		return with(func(f *Facts) { f.Pause = &Pause{Rank: rank, URL: "https://example.com/refused"} })
+	}
 	for _, test := range []struct {
 		decision policy.Decision
 		facts    Facts
@@ -144,10 +147,22 @@ func TestExplain(t *testing.T) {
 			"This is a web page, not a feed. A reader that asks for it gets a list of the feeds that it names. It is looked at again when a reader asks for it, tomorrow 04:00 UTC at the earliest."},
 		{decided(good("X-RateLimit-Remaining", "0", "X-RateLimit-Reset", "7500"), policy.Hints{}, policy.Rhythm{}), known,
 			"The site's rate limit (remaining 0; reset 7500) is used up until 14:05 UTC."},
-		{won(policy.HintHostCooldown, "", 2*time.Hour), known,
-			"The site refused a poll of example.com. This feed waits until 14:00 UTC, as do those that count no more than the refused one."},
-		{won("domain-cooldown", "", 2*time.Hour), Facts{Now: noon},
-			"The site refused a poll of the site. This feed waits until 14:00 UTC, as do those that count no more than the refused one."},
+		{won(policy.HintRateLimit, "", 2*time.Hour), known, "The site's rate limit is used up until 14:00 UTC."},
+		{won(policy.HintHostCooldown, "", 2*time.Hour), known, "The site refused a poll of example.com. This feed waits until 14:00 UTC."},
+		{won(policy.HintHostCooldown, "", 2*time.Hour), paused(0),
+			"The site refused a poll of example.com. This feed waits until 14:00 UTC, as do all others there."},
+		{won(policy.HintHostCooldown, "", 2*time.Hour), paused(1),
+			"The site refused a poll of example.com. This feed waits until 14:00 UTC, as do all others there."},
+		{won(policy.HintHostCooldown, "", 2*time.Hour), paused(2),
+			"The site refused a poll of example.com. This feed waits until 14:00 UTC, as do all others there that are not configured."},
+		{won(policy.HintHostCooldown, "", 2*time.Hour), paused(3),
+			"The site refused a poll of example.com. This feed waits until 14:00 UTC, as do all others there that are neither configured nor read regularly by readers known here."},
+		{won(policy.HintHostCooldown, "", 2*time.Hour), paused(4),
+			"The site refused a poll of example.com. This feed waits until 14:00 UTC, as do all others there that only public networks ask for."},
+		{won(policy.HintHostCooldown, "", 2*time.Hour), paused(5),
+			"The site refused a poll of example.com. This feed waits until 14:00 UTC, as do all others there that only public networks ask for, and not regularly."},
+		{won("domain-cooldown", "", 2*time.Hour), paused(4),
+			"Two hosts of the domain of example.com refused polls. This feed waits until 14:00 UTC, as do all others there that only public networks ask for. Hosts that answered well in the last two days are polled."},
 		{won("url-cooldown", "", 2*time.Hour), known, "The site has asked for a pause until 14:00 UTC."},
 		{won("redirect-cooldown", "", 2*time.Hour), known, "The feed redirects to a site that has asked for a pause until 14:00 UTC."},
 		{won(policy.HintHostSlot, "", 2*time.Minute), known,

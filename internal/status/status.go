@@ -35,7 +35,8 @@ type Feed struct {
 	Considered []policy.Term `json:"considered"`         // all terms of the decision
 	Hints      policy.Hints  `json:"hints"`              // of the document
 	Spacing    Seconds       `json:"spacing_seconds,omitempty"`
-	Push       *Push         `json:"push,omitempty"` // nil: no hub was asked for pushes
+	Pause      *Pause        `json:"pause,omitempty"` // of the host or its domain, if that set NextPoll
+	Push       *Push         `json:"push,omitempty"`  // nil: no hub was asked for pushes
 
 	LastPoll    time.Time      `json:"last_poll,omitzero"`    // its end
 	LastStatus  int            `json:"last_status,omitempty"` // 0: there was no response
@@ -62,6 +63,12 @@ type Feed struct {
 	Subscribers int64     `json:"subscribers,omitempty"`
 	Readers     []Reader  `json:"readers,omitempty"`    // those with the most requests
 	Refreshable time.Time `json:"refreshable,omitzero"` // when a poll by hand is allowed; zero: now
+}
+
+// Pause is a time in which feeds of a rank and below are not polled at a host, as it has refused a poll.
+type Pause struct {
+	Rank int           `json:"rank,omitempty"` // from 1 (the operator's feeds) to 5; 0: it holds for all feeds
+	URL  feedurl.Shown `json:"url,omitempty"`  // of the feed whose poll was refused, for the operator; empty: not known
 }
 
 // Version is one content of a feed.
