@@ -23,6 +23,9 @@ const (
 	maxOthersNew = 3
 )
 
+// maxPublicURL is the longest URL that a stranger's feed may redirect to, in bytes: it is remembered.
+const maxPublicURL = 2048
+
 // isRedirect reports whether a status leads to another URL (RFC 9110 section
 // 15.4). 300 needs a person to choose, and 305 and 306 are deprecated: they are failures.
 func isRedirect(status int) bool {
@@ -115,6 +118,8 @@ func (p *poll) mayFollow(to feedurl.URL) error {
 		return fmt.Errorf("from https to http, to %s", to.HostPort())
 	case p.visited[to.WithUser(nil)]:
 		return fmt.Errorf("goes round in circles, to %s", to.HostPort())
+	case p.ask.Standing == policy.StandingStranger && len(to.String()) > maxPublicURL:
+		return fmt.Errorf("to a URL of more than %d bytes", maxPublicURL)
 	case len(p.answer.Moves) >= maxHops:
 		return fmt.Errorf("is one too many: %d were followed", maxHops)
 	}

@@ -74,6 +74,17 @@ func redirectedPoll(t *testing.T, from, location string) *poll {
 	return p
 }
 
+func TestRedirectOfStrangersToLongURL(t *testing.T) {
+	to := "http://b.example/?" + strings.Repeat("x", 2048)
+	for standing, refused := range map[policy.Standing]bool{policy.StandingKnown: false, policy.StandingNew: false, policy.StandingStranger: true} {
+		p := redirectedPoll(t, "http://a.example/", to)
+		p.ask.Standing = standing
+		if err := p.mayFollow(feedurl.MustParse(to)); (err != nil) != refused {
+			t.Errorf("standing %d: %v", standing, err)
+		}
+	}
+}
+
 func TestRedirectStatuses(t *testing.T) {
 	for status, follows := range map[int]bool{
 		300: false, 301: true, 302: true, 303: true, 304: false, 305: false, 306: false, 307: true, 308: true, 399: false, 201: false,

@@ -161,6 +161,10 @@ func TestReadOPMLFile(t *testing.T) {
 // it.
 func TestNewFeedsAreLimitedPerNetwork(t *testing.T) {
 	onGateway(t, "feed /one.xml https://one.example/feed\nclients any\ntoken alice s3cret-of-alice-0001", func(t *testing.T, g *Gateway, _ *origintest.Origin) {
+		long := "/https://long.example/feed?" + strings.Repeat("x", 2048)
+		if w := ask(t, g, "GET", long, "203.0.113.5"); w.Code != http.StatusBadRequest || !strings.Contains(w.Body.String(), "2048 bytes") {
+			t.Errorf("a long URL: %d %s", w.Code, w.Body)
+		}
 		for i := range 60 {
 			if w := ask(t, g, "GET", fmt.Sprintf("/https://site%d.example/feed", i), "203.0.113.5"); w.Code == http.StatusTooManyRequests {
 				t.Fatalf("feed %d: %d %s", i, w.Code, w.Body)
@@ -178,6 +182,7 @@ func TestNewFeedsAreLimitedPerNetwork(t *testing.T) {
 			"another network":  {"/https://two.example/feed", "198.51.100.1"},
 			"IPv6":             {"/https://three.example/feed", "2001:db8::1"},
 			"a token":          {"/~s3cret-of-alice-0001/https://four.example/feed", "203.0.113.5"},
+			"a long URL":       {"/~s3cret-of-alice-0001" + long, "203.0.113.5"},
 			"at home":          {"/https://five.example/feed", stage.Home},
 		} {
 			if w := ask(t, g, "GET", r[0], r[1]); w.Code != http.StatusOK {

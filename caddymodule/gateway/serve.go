@@ -286,6 +286,11 @@ func (g *Gateway) feedFor(r *http.Request, by urlRequest, from client, u feedurl
 		if !asks {
 			return nil, errOtherSite
 		}
+		if owner.Kind() == store.KindPublic && len(u.String()) > maxPublicURL {
+			return nil, &poller.Refusal{
+				Status: http.StatusBadRequest, Reason: fmt.Sprintf("the URL of a new feed is %d bytes at most; use an address with a `token`", maxPublicURL),
+			}
+		}
 		if owner.Kind() == store.KindPublic && g.engine.Crowded() {
 			return nil, &poller.Refusal{
 				Status: http.StatusServiceUnavailable, RetryAfter: time.Hour,
@@ -320,6 +325,10 @@ func (g *Gateway) feedFor(r *http.Request, by urlRequest, from client, u feedurl
 	}
 	return feed, nil
 }
+
+// maxPublicURL is the longest URL of a feed that a public network may add, in bytes: records of strangers'
+// feeds are small.
+const maxPublicURL = 2048
 
 // errOtherSite refuses a new feed to a request that a page of another site may have sent.
 var errOtherSite error = forbidden("a page of another site requested this feed, and only a reader or a person adds one: " +
