@@ -4,7 +4,6 @@
 package cache_test
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"flag"
@@ -22,9 +21,7 @@ import (
 	"time"
 
 	"github.com/feedpollard/pollard/cache"
-	"github.com/feedpollard/pollard/cache/feedstate"
 	"github.com/feedpollard/pollard/cache/store/sqlite"
-	"github.com/feedpollard/pollard/cache/transfer"
 	"github.com/feedpollard/pollard/internal/origintest"
 	"github.com/feedpollard/pollard/policy"
 	"github.com/feedpollard/pollard/upstream"
@@ -55,11 +52,7 @@ type habit struct {
 	pause  time.Duration // what the answer asks for the whole host
 	delay  time.Duration
 	fields []string
-	moved  bool // it redirects to [movedTo]
 }
-
-// movedTo is where feeds redirect to. It is a feed as well.
-const movedTo = "https://single.test/5.xml"
 
 // habits of which the first is a good one.
 var habits = []habit{
@@ -74,8 +67,6 @@ var habits = []habit{
 	{status: 429, pause: time.Hour},
 	{status: 429, pause: 30_000 * time.Second, fields: []string{"Retry-After", "30000"}},
 	{status: 503, pause: 2 * time.Hour, fields: []string{"Retry-After", "7200"}},
-	{status: 301, moved: true, fields: []string{"Location", movedTo}},
-	{status: 302, moved: true, fields: []string{"Location", movedTo}, delay: 20 * time.Second},
 }
 
 // clusterFeed is what an origin and the readers of one feed know.
@@ -84,11 +75,6 @@ type clusterFeed struct {
 	next     time.Time // when it may be polled again
 	byHand   time.Time // the same, if a person wants it
 	insisted bool      // a person does
-	pause    time.Time // until when its origin asked not to be asked
-	hop      time.Time // until when a redirect to it may be followed
-	free     bool      // though it was asked a short time ago
-	followed bool      // it has followed one so
-	lost     int       // how often its record was taken away or replaced
 	given    []policy.Validators
 	taken    int // the newest version that a node has taken
 	takenAt  time.Time
@@ -105,7 +91,6 @@ type cluster struct {
 	random *rand.Rand
 	store  *sqlite.Store
 	nodes  []*clusterNode
-	saved  bytes.Buffer // what the store had
 
 	mu     sync.Mutex // guards what follows
 	feeds  map[string]*clusterFeed
@@ -168,7 +153,7 @@ func (n *clusterNode) end(kill bool) {
 
 // RoundTrip sends a request. It counts, whatever becomes of the answer.
 func (n *clusterNode) RoundTrip(r *http.Request) (*http.Response, error) {
-	h, version, hop, lost, a := n.arrive(r)
+	h, version, a := n.arrive(r)
 	resp, err := (&origintest.Origin{Answer: func(*http.Request) response { return a }}).RoundTrip(r)
 	if n.dead.Load() {
 		err = errDead
@@ -184,7 +169,7 @@ func (n *clusterNode) RoundTrip(r *http.Request) (*http.Response, error) {
 	if h.pause == 0 && h.status < 400 { // which the store may hear of, though the node is cut off now
 		host.pause = time.Time{}
 	}
-	if err != nil || n.cut.Load() || hop || h.moved || lost != f.lost { // the feed's record may not have learned of it
+	if err != nil || n.cut.Load() {
 		return resp, err
 	}
 	wait := time.Hour
@@ -192,46 +177,35 @@ func (n *clusterNode) RoundTrip(r *http.Request) (*http.Response, error) {
 		wait = max(wait, h.fresh)
 		f.taken, f.takenAt = max(f.taken, version), now
 	}
-	f.next, f.byHand, f.pause = now.Add(max(wait, h.pause)), now.Add(max(time.Hour, h.pause)), now.Add(h.pause)
+	f.next, f.byHand = now.Add(max(wait, h.pause)), now.Add(max(time.Hour, h.pause))
 	if h.pause > 0 { // for the other feeds, which have the same rank
 		host.pause = now.Add(min(h.pause, time.Hour))
 	}
 	return resp, nil
 }
 
-// arrive checks a request, and makes the answer. It may be that of a redirect.
-func (n *clusterNode) arrive(r *http.Request) (h habit, version int, hop bool, lost int, a response) {
+// arrive checks a request, and makes the answer.
+func (n *clusterNode) arrive(r *http.Request) (h habit, version int, a response) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	url, now := r.URL.String(), time.Now()
 	f, host := n.feeds[url], n.hosts[r.URL.Host]
 	allowed := f.next
-	if hop = now.Before(f.hop); hop || f.insisted {
+	if f.insisted {
 		allowed = f.byHand
 	}
-	if hop && f.free && now.Before(allowed) {
-		f.free, allowed = false, f.pause
-	}
 	n.check(!now.Before(allowed), "I1: %s was polled %v too early", url, allowed.Sub(now))
-	n.check(!now.Before(host.pause) || hop || f.insisted && slices.Contains(clusterFeeds[:3], url), "I1: %s was polled %v before the end of its host's pause", url, host.pause.Sub(now))
+	n.check(!now.Before(host.pause) || f.insisted && slices.Contains(clusterFeeds[:3], url), "I1: %s was polled %v before the end of its host's pause", url, host.pause.Sub(now))
 	n.check(now.Sub(host.asked) >= 2*time.Second, "I1: %s was polled %v after the last request to its host", url, now.Sub(host.asked))
 	sent := policy.Validators{ETag: r.Header.Get("If-None-Match"), LastModified: r.Header.Get("If-Modified-Since")}
 	n.check(slices.Contains(f.given, sent), "I3: %s got %q, want one of %q", url, sent, f.given)
-	host.asked, f.byHand = now, now.Add(time.Hour)
-	if f.next.Before(f.byHand) && (!hop || f.taken > 0) { // a feed that comes back does not wait for redirects
-		f.next = f.byHand
-	}
-	if h = f.habit; h.moved {
-		to := n.feeds[movedTo]
-		to.hop, to.free = now.Add(time.Minute), to.free || f.taken == 0 && !f.followed && slices.Contains(clusterFeeds[:3], url)
-		f.followed = f.followed || to.free
-	}
-	lost, version = f.lost, 1+int(now.Sub(epoch)/(7*time.Hour))
+	host.asked, f.next, f.byHand = now, now.Add(time.Hour), now.Add(time.Hour)
+	h, version = f.habit, 1+int(now.Sub(epoch)/(7*time.Hour))
 	if a = origintest.Status(h.status, h.fields...); h.status == 0 {
 		body := strings.Replace(rss(version, ""), "<title>Test</title>", "<title>"+url+"</title>", 1)
 		a = origintest.Versioned(body, fmt.Sprintf(`"%s %d"`, url, version), "Cache-Control", fmt.Sprintf("max-age=%d", int(h.fresh.Seconds())))
 	}
-	return h, version, hop, lost, a.After(h.delay)
+	return h, version, a.After(h.delay)
 }
 
 var entry = regexp.MustCompile(`<title>Entry (\d+)</title>`)
@@ -241,25 +215,19 @@ func (n *clusterNode) read(url string) {
 	if n.gateway == nil {
 		return
 	}
-	n.mu.Lock()
-	patience := 41 * time.Second // a first poll may take its time
-	if n.feeds[url].served > 0 {
-		patience = 16 * time.Second
-	}
-	n.mu.Unlock()
 	began := time.Now()
 	w := n.gateway.get(url, "Cache-Control", "no-cache")
 	took, body := time.Since(began), w.Body.String()
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	f := n.feeds[url]
-	n.check(took <= patience, "I6: a reader of %s waited %v", url, took)
+	n.check(took <= 16*time.Second, "I6: a reader of %s waited %v", url, took)
 	if w.Code != http.StatusOK {
 		n.check(f.served == 0 || n.cut.Load(), "I2: %s was served before: %d %s", url, w.Code, body)
 		return
 	}
 	found := entry.FindStringSubmatch(body)
-	if found == nil || !strings.Contains(body, "<title>"+url+"</title>") && !strings.Contains(body, "<title>"+movedTo+"</title>") {
+	if found == nil || !strings.Contains(body, "<title>"+url+"</title>") {
 		n.check(false, "I10: %s is %.200q", url, body)
 		return
 	}
@@ -268,26 +236,15 @@ func (n *clusterNode) read(url string) {
 	if !n.cut.Load() && began.Sub(f.servedAt) > 2*time.Second {
 		n.check(version >= f.served, "I2: %s: version %d after version %d", url, version, f.served)
 	}
-	if version > f.served && !n.cut.Load() { // it may not know that the version is lost
+	if version > f.served {
 		f.served, f.servedAt = version, time.Now()
-	}
-}
-
-// lose expects nothing more of what was stored of a feed. The times of its polls count still.
-func (c *cluster) lose(urls ...string) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for _, url := range urls {
-		f := c.feeds[url]
-		f.taken, f.served, f.followed = 0, 0, false
-		f.lost++
 	}
 }
 
 // happen has something happen to a node or a feed.
 func (c *cluster) happen() {
 	i, url := c.random.IntN(len(c.nodes)), clusterFeeds[c.random.IntN(len(clusterFeeds))]
-	n, do := c.nodes[i], c.random.IntN(14)
+	n, do := c.nodes[i], c.random.IntN(10)
 	c.mu.Lock()
 	f := c.feeds[url]
 	c.events = append(c.events, fmt.Sprintf("%v: %d of node %d, %s", time.Since(epoch), do, i, url))
@@ -303,31 +260,8 @@ func (c *cluster) happen() {
 		c.mu.Lock()
 		f.habit = habits[c.random.IntN(len(habits))]
 		c.mu.Unlock()
-	case do == 10: // the disk is full
-		gone, err := c.store.Trim(c.t.Context(), 1)
-		if err != nil {
-			c.t.Error(err)
-		}
-		for _, url := range clusterFeeds {
-			if slices.Contains(gone, feedstate.IDOf(url)) {
-				c.lose(url)
-			}
-		}
-	case do == 11: // a backup
-		if c.saved.Reset(); transfer.Export(c.t.Context(), c.store, &c.saved, func(int64) {}) != nil {
-			c.t.Error("the export fails")
-		}
-	case do == 12:
-		in := transfer.Importer{Store: c.store, Host: n.client.Host, Report: func(int64) {}}
-		if _, err := in.Import(c.t.Context(), bytes.NewReader(c.saved.Bytes())); err != nil {
-			c.t.Error(err)
-		}
-		c.lose(clusterFeeds...)
 	case n.gateway == nil:
 		c.start(i)
-	case do == 13:
-		_ = n.gateway.Forget(c.t.Context(), url) // if it fails, the store may have done it
-		c.lose(url)
 	case do == 5:
 		n.end(true)
 	case do < 8:
@@ -372,7 +306,6 @@ func (c *cluster) settle() {
 	}
 }
 
-// Feeds redirect to another one, are forgotten by hand or because the disk is full, and come back from a backup.
 // Whatever readers, origins and nodes do, origins see one polite poller: one poll of a
 // feed in its interval, one gap and one pause of a host, over all nodes of a store. No
 // version is lost, and in the end no feed is left behind.
