@@ -14,8 +14,9 @@ import (
 	"github.com/feedpollard/pollard/policy"
 )
 
-// aliasInterval is how often the URL of an alias is asked whether it still redirects.
-const aliasInterval = 30 * 24 * time.Hour
+// aliasInterval is how often the URL of an alias is asked whether it still redirects: no moment in the store is
+// farther ahead than a pause can be.
+const aliasInterval = 7 * 24 * time.Hour
 
 // hop lets a poll follow a redirect if the URL was not asked in its own MinInterval, or that of the feed.
 func (f *Feed) hop(ctx context.Context, u feedurl.URL, host policy.Host) error {
