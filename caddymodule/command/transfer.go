@@ -137,6 +137,10 @@ type imported struct {
 }
 
 func importFeeds(ctx context.Context, where storeFlags, in io.Reader, stderr io.Writer) (done *imported, err error) {
+	lines := bufio.NewReader(in)
+	if _, err := lines.Peek(1); errors.Is(err, io.EOF) {
+		return nil, errors.New("there is nothing to import: the export that should have written it may have failed")
+	}
 	module, err := where.module()
 	if err != nil {
 		return nil, err
@@ -157,7 +161,7 @@ func importFeeds(ctx context.Context, where storeFlags, in io.Reader, stderr io.
 			fmt.Fprintf(stderr, "line %d: %s\n", number, plain(err.Error()))
 		},
 	}
-	if _, err := i.Import(ctx, in); err != nil {
+	if _, err := i.Import(ctx, lines); err != nil {
 		return nil, err
 	}
 	p.end("into " + module.String())

@@ -31,6 +31,9 @@ func TestStatisticsStay(t *testing.T) {
 	if out, said, code := runWithErrors(t, exportCommand(), "", "--store", "sqlite:"+dir); out != "" || code != exitFailed || !strings.Contains(said, "has no feeds: nothing was exported") {
 		t.Errorf("exit code %d: %s%s", code, out, said)
 	}
+	if _, said, code := runWithErrors(t, importCommand(), "", "--store", "sqlite:"+dir); code != exitFailed || !strings.Contains(said, "there is nothing to import") {
+		t.Errorf("an empty import: exit code %d: %s", code, said)
+	}
 	_, said, code := runWithErrors(t, importCommand(), `{"figure":"d","key":"YQ==","value":"AQAA"}`, "--store", "sqlite:"+dir)
 	if code != exitFailed || !strings.Contains(said, "line 1: statistics are not imported") {
 		t.Errorf("exit code %d: %s", code, said)

@@ -272,7 +272,7 @@ func (e *Engine) complete(f status.Feed) status.Feed {
 // and with the reason for its next poll.
 func Complete(f status.Feed) status.Feed {
 	f.Shield = IsShielded(string(f.URL))
-	f.URL = shownURL(string(f.URL))
+	f.URL, f.Validators.URL = shownURL(string(f.URL)), ReadersURL(f.Validators.URL)
 	f.Reason = f.Explain(time.Now(), time.UTC)
 	return f
 }

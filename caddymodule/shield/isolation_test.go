@@ -100,13 +100,17 @@ func TestShieldsOfOneBlock(t *testing.T) {
 // The admin API forgets the feeds of a URL in shields, and no others.
 func TestForgetShieldedFeed(t *testing.T) {
 	sites := blog + " {\nbind void/site\n" + shieldOf("a") + "}\nhttp://other.test {\nbind void/site\n" + shieldOf("b") + "}\n"
-	stage.Run(t, sites, speaker, func(s *stage.Stage) {
+	answer := stage.Feed(stage.Sample, "Cache-Control", "max-age=600", "ETag", `"1"`)
+	stage.Run(t, sites, answer, func(s *stage.Stage) {
 		fill := func() {
 			s.Get(blog + "/feed.xml")
 			s.Get("http://other.test/feed.xml")
 		}
 		fill()
 		s.Calls()
+		if _, text := stage.Call(t, "GET", "/pollard/feeds?url="+blog+"/feed.xml"); strings.Contains(text, "shield:") {
+			t.Errorf("the key is shown: %s", text)
+		}
 		for _, tt := range []struct {
 			method, target string
 			status, polls  int

@@ -118,7 +118,7 @@ type finding struct {
 // score returns the grade of c and the reasons that matter most.
 func (c *group) score(changes time.Duration) (grade string, reasons []string) {
 	if c.Polls < minPolls || c.repeats() < minRepeats {
-		return noScore, []string{"too few requests"}
+		return noScore, []string{"too few requests per feed"}
 	}
 	findings := append([]finding{c.pace(changes), c.wholes()}, c.requestFindings()...)
 	slices.SortStableFunc(findings, func(a, b finding) int { return cmp.Compare(b.cost, a.cost) })

@@ -58,9 +58,12 @@ func (s Savings) Sentence(shield bool) string {
 	if shield {
 		spared = "Your site was spared"
 	}
-	spared += " " + Count(s.Total.Spared(), "request")
-	if n := s.Total.SparedBytes(); n > 0 {
-		spared += " and " + Size(n)
+	what := Count(s.Total.Spared(), "request")
+	switch n := s.Total.SparedBytes(); {
+	case n > 0 && s.Total.Spared() == 0:
+		what = Size(n)
+	case n > 0:
+		what += " and " + Size(n)
 	}
-	return spared + " in " + Count(int64(max(len(s.Days), 1)), "day") + "."
+	return spared + " " + what + " in " + Count(int64(max(len(s.Days), 1)), "day") + "."
 }
