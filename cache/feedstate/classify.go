@@ -36,7 +36,7 @@ type storedVersion struct {
 	Size        int                `json:"size"`            // of them
 	Base        string             `json:"base,omitempty"`  // URL that links were resolved against; empty: it has no part in the document that readers get
 	From        string             `json:"from,omitempty"`  // URL that redirects led to; empty: the feed's own
-	Fingerprint policy.Fingerprint `json:"meaning"`
+	Fingerprint policy.Fingerprint `json:"fingerprint"`
 	Entries     int                `json:"entries"`
 	Lenient     bool               `json:"lenient,omitempty"` // accepted by a lenient parse only
 }

@@ -4,9 +4,11 @@
 package feedstate
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/cespare/xxhash/v2"
@@ -129,7 +131,7 @@ func Decode(r store.Record) (*storedVersion, error) {
 func (s *State) decode(r store.Record) error {
 	var f storedPollState
 	if len(r.PollState) > 0 {
-		if err := json.Unmarshal(r.PollState, &f); err != nil {
+		if err := json.Unmarshal(withNames(r.PollState), &f); err != nil {
 			return fmt.Errorf("decoding the state of a poll: %w", err)
 		}
 	}
@@ -149,7 +151,7 @@ func (s *State) decode(r store.Record) error {
 }
 
 func decodeFeedState(b []byte) (m feedState, err error) {
-	err = json.Unmarshal(b, &m)
+	err = json.Unmarshal(withNames(b), &m)
 	m.convert(Octets)
 	return m, err
 }
@@ -165,14 +167,27 @@ type Summary struct {
 // SummaryOf returns the summary of a feed. It leaves out damaged parts.
 func SummaryOf(r *store.Record) (s Summary) {
 	var m struct {
-		Groups   []GroupDay `json:"marks"`
+		Groups   []GroupDay
 		Version  struct{ Title, From string }
 		Incident status.Incident
 	}
-	_ = json.Unmarshal(r.FeedState, &m)
+	_ = json.Unmarshal(withNames(r.FeedState), &m)
 	_ = json.Unmarshal(r.PollState, &s) // the failures
 	s.Groups, s.Title, s.From, s.Incident = m.Groups, m.Version.Title, m.Version.From, m.Incident
 	return s
+}
+
+// names are names of the first edition's records, and those that they have now. A name stands
+// before a colon; within a text of JSON, its quotes would be escaped.
+var names = strings.NewReplacer(`"marks":[{"m":`, `"groups":[{"group":`, `,"d":`, `,"day":`, `},{"m":`, `},{"group":`,
+	`"meaning":`, `"fingerprint":`, `"elsewhere":`, `"redirect_to":`)
+
+// withNames returns a record of the first edition with the names of today.
+func withNames(record []byte) []byte {
+	if bytes.Contains(record, []byte(`"marks":`)) || bytes.Contains(record, []byte(`"meaning":`)) || bytes.Contains(record, []byte(`"elsewhere":`)) {
+		return []byte(names.Replace(string(record)))
+	}
+	return record
 }
 
 // stateOverhead is what a feed in memory takes besides its texts, in bytes, roughly.

@@ -26,8 +26,8 @@ const (
 
 // GroupDay is a group, and the last day on which its readers asked.
 type GroupDay struct {
-	Group Group `json:"m"`
-	Day   int64 `json:"d"` // counted from 1970
+	Group Group `json:"group"`
+	Day   int64 `json:"day"` // counted from 1970
 }
 
 // AddGroups returns the groups of two lists that count on a day.

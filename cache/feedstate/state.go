@@ -58,8 +58,7 @@ type Moment struct {
 }
 
 // pollState is what each poll changes. It is stored apart from the rest (store.Record.PollState), so
-// that an unchanged feed costs the store little. Some names in JSON are older than those of the fields: records
-// keep them, so that each version reads those of another.
+// that an unchanged feed costs the store little.
 type pollState struct {
 	At      time.Time      `json:"at,omitzero"` // end of the last poll
 	Status  int            `json:"status,omitempty"`
@@ -70,7 +69,7 @@ type pollState struct {
 	FailingSince time.Time `json:"failing_since,omitzero"`
 
 	// RedirectTo is the feed that a temporary redirect leads to, if that has polls of its own.
-	RedirectTo string `json:"elsewhere,omitempty"`
+	RedirectTo string `json:"redirect_to,omitempty"`
 
 	// Validated is when the origin last confirmed or replaced the version.
 	Validated time.Time `json:"validated,omitzero"`
@@ -102,7 +101,7 @@ type pollState struct {
 // feedState is what seldom changes (store.Record.FeedState).
 type feedState struct {
 	// Groups are those that asked for it.
-	Groups []GroupDay `json:"marks,omitempty"`
+	Groups []GroupDay `json:"groups,omitempty"`
 	// Alias is the URL of the feed that this one has become by an adopted permanent
 	// redirect; empty: it is itself.
 	Alias string `json:"alias,omitempty"`
