@@ -59,7 +59,7 @@ func (f *Feed) claim(life context.Context, origin Origin, e pollRequest, rules p
 	}
 }
 
-// tryClaim is claim without waiting. If there is no grant, it returns when to try again; 0: the poll must not
+// tryClaim claims a poll and does not wait. Without a grant it returns when to try again; 0: the poll must not
 // be made.
 func (f *Feed) tryClaim(ctx, life context.Context, origin Origin, e pollRequest, rules policy.Rules) (_ *grant, again time.Duration) {
 	granted, again := f.enter(ctx, origin, e)

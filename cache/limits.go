@@ -69,7 +69,7 @@ func (f *Feed) share() share {
 }
 
 // limit is a number of polls or bytes. Feeds of a rank leave an eighth of it to each better rank, and one
-// owner may take half of the rest, but for the operator. What is too much is refused at once.
+// owner may take half of the rest, but for the operator. A request for more is refused at once.
 type limit struct {
 	mu     sync.Mutex // guards what follows
 	size   int64
@@ -79,7 +79,7 @@ type limit struct {
 	owners map[store.Owner]int64
 }
 
-// resize sets another size. What was taken before counts.
+// resize sets another size. Polls and bytes that were taken before count.
 func (l *limit) resize(size int64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -41,8 +41,8 @@ func (g *gateway) longestGap(url string) (longest time.Duration) {
 	return longest
 }
 
-// Whatever a stranger's URL of a host is answered with, a configured feed of that host is polled on time, and its readers
-// are told nothing else.
+// A host may give any answer for a stranger's URL: a configured feed of that host is polled on time, and its readers
+// get the same answers as without the stranger.
 func TestStrangersSilenceNoConfiguredFeed(t *testing.T) {
 	for name, answer := range map[string]response{
 		"control":                      given(rss(1, "")),

@@ -37,8 +37,8 @@ func (s *State) StoreState(configured bool) store.State {
 // failing: a single one may be a typing error.
 const neverWorked = 2
 
-// countUnserved counts polls that bring no version to readers who expect one. What is gone, or refuses to
-// be asked, counts at once; a redirect that has to wait does not count.
+// countUnserved counts polls that bring no version to readers who expect one. A feed that is gone, or
+// that refuses to be asked, counts at once; a redirect that has to wait does not count.
 func (s *State) countUnserved(v Classified) {
 	_, waits := errors.AsType[*Redirected](v.Answer.Err)
 	switch {

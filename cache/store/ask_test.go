@@ -57,7 +57,7 @@ func TestBeginKeepsDecision(t *testing.T) {
 	}
 }
 
-// Feeds of the rank of a pause and below wait for it. What a rate limit leaves holds for better ranks too,
+// Feeds of the rank of a pause and below wait for it. An exhausted rate limit holds for better ranks too,
 // unless their own last good answer had no such fields.
 func TestHostMayAsk(t *testing.T) {
 	now := at(100)

@@ -64,7 +64,7 @@ func most(polls []time.Duration) (most int) {
 }
 
 // Hosts of one registrable domain are often one server: new feeds come eight at once and then one a second, with
-// few claims. What strangers ask for delays the feeds of others by no more than a second.
+// few claims. Feeds of strangers delay those of others by no more than a second.
 func TestSpacingOfADomain(t *testing.T) {
 	for name, by := range map[string]func(n int) store.Claim{
 		"an import":             func(int) store.Claim { return store.Claim{By: store.Operator, Configured: true} },

@@ -252,7 +252,7 @@ func TestForeignCounters(t *testing.T) {
 }
 
 // Of the counters of version 3, the readers of gateways go at once, in the store too, and on all
-// nodes. What has no names stays: traffic, the statistics of shields, and the numbers of subscribers
+// nodes. Counts without names stay: traffic, the statistics of shields, and the numbers of subscribers
 // until they age out.
 func TestEarlierCounters(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

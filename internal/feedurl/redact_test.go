@@ -96,7 +96,7 @@ func TestShort(t *testing.T) {
 	}
 }
 
-// The example of how a password is written is no password.
+// The example of how a password is written is not redacted.
 func TestRedactText(t *testing.T) {
 	for text, want := range map[string]string{
 		"as in " + Example:                           "as in " + Example,

@@ -336,8 +336,8 @@ func calls(ctx context.Context, s store.Store) map[string]error {
 	return errs
 }
 
-// recordsGiveWay has strangers add feeds that have large records, beside feeds of a token and of the operator. What strangers
-// add is forgotten, and their last poll counts.
+// recordsGiveWay has strangers add feeds that have large records, beside feeds of a token and of the operator. Those of
+// strangers are forgotten, and their last poll counts.
 func recordsGiveWay(t *testing.T, h Harness) {
 	s := h.open(t)
 	const strangers, size, budget = 300, 6000, 1 << 20
