@@ -20,7 +20,7 @@ import (
 // committed.
 func (f *Feed) complete(ctx context.Context, s, next *feedstate.State, v feedstate.Classified, lease *store.Lease, o store.Outcome) {
 	c := f.cache
-	if next.Feed.Alias != "" && !o.Returned {
+	if next.Feed.Alias != "" && !v.Answer.Unsent() {
 		if err := c.createTarget(ctx, f, next.Feed.Alias, o.In); err != nil {
 			next.Feed.Alias = s.Feed.Alias // the next poll finds out again
 		} else {
@@ -33,7 +33,7 @@ func (f *Feed) complete(ctx context.Context, s, next *feedstate.State, v feedsta
 		f.missing.Store(s.Version)
 	}
 	requests := f.requestsOf(next, v)
-	if err := f.commit(ctx, s, next, lease, o); err != nil {
+	if err := f.commit(ctx, s, next, lease, o, !v.Answer.Unsent()); err != nil {
 		f.commitFailed(ctx, s, next, v, err)
 		return
 	}
@@ -46,8 +46,8 @@ func (f *Feed) complete(ctx context.Context, s, next *feedstate.State, v feedsta
 }
 
 // commit makes an outcome durable in one transaction: decision, validators and, if there is
-// a new version, the body that they describe.
-func (f *Feed) commit(ctx context.Context, s, next *feedstate.State, lease *store.Lease, o store.Outcome) error {
+// a new version, the body that they describe. It tries again only if a request was sent to the origin.
+func (f *Feed) commit(ctx context.Context, s, next *feedstate.State, lease *store.Lease, o store.Outcome, sent bool) error {
 	var err error
 	o.ID, o.Token, o.Claimed = f.id, lease.Token, lease.Hold
 	if o.State == "" {
@@ -63,7 +63,7 @@ func (f *Feed) commit(ctx context.Context, s, next *feedstate.State, lease *stor
 	f.committing(lease.Token)
 	// The origin has answered, so the outcome is stored even while the cache closes.
 	err = f.cache.store.Commit(context.WithoutCancel(ctx), o)
-	for wait := time.Second; err != nil && !o.Returned && !errors.Is(err, store.ErrFenced) && wait < commitTimeout; wait *= 2 {
+	for wait := time.Second; err != nil && sent && !errors.Is(err, store.ErrFenced) && wait < commitTimeout; wait *= 2 {
 		f.cache.storeFailed(err)
 		if !sleep(ctx, wait) {
 			break

@@ -107,7 +107,7 @@ func TestSlowReadDropsNoVersion(t *testing.T) {
 		g.store.damage(nil, func(b *store.Body) (err error) {
 			if reads++; reads == 1 {
 				poll()
-				*b, err = store.ReadBody(t.Context(), g.store.Store, feedstate.IDOf(feedURL), 2)
+				*b, err = store.ReadBody(t.Context(), g.store.Store, feedstate.IDOf(feedURL))
 				poll()
 			}
 			return err

@@ -108,8 +108,8 @@ func (s *hooked) Lookup(ctx context.Context, ids []store.ID) ([]store.Record, er
 	return hook(ctx, s, "Lookup", func() ([]store.Record, error) { return s.Store.Lookup(ctx, ids) })
 }
 
-func (s *hooked) Body(ctx context.Context, id store.ID, version uint64) (*store.StoredBody, error) {
-	return hook(ctx, s, "Body", func() (*store.StoredBody, error) { return s.Store.Body(ctx, id, version) })
+func (s *hooked) Body(ctx context.Context, id store.ID) (*store.StoredBody, error) {
+	return hook(ctx, s, "Body", func() (*store.StoredBody, error) { return s.Store.Body(ctx, id) })
 }
 
 func (s *hooked) Touch(ctx context.Context, asked map[store.ID]store.Asked) error {

@@ -177,7 +177,7 @@ func (f *Feed) cancelPoll(ctx context.Context, e pollRequest, wait time.Duration
 	next := *s
 	next.DeferredUntil = 0
 	next.Override(f.cache.moment(), wait, why)
-	_ = f.commit(ctx, s, &next, e.lease, store.Outcome{In: wait, Returned: true}) // if that fails, the lease expires
+	_ = f.commit(ctx, s, &next, e.lease, store.Outcome{In: wait}, false) // if that fails, the lease expires
 	f.publish(&next)
 }
 
@@ -243,7 +243,7 @@ func (f *Feed) outcomeOf(s *feedstate.State, v feedstate.Classified, planned tim
 	next.UpdatePush(push, v)
 	o = store.Outcome{Pauses: v.Answer.Pauses, Good: v.Answer.Good}
 	if v.Answer.Unsent() {
-		o.In, o.Returned = next.Unsent(m, v.Answer, planned, rules), true
+		o.In = next.Unsent(m, v.Answer, planned, rules)
 	} else {
 		o.In = next.Plan(m, v, rules)
 	}

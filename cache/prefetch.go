@@ -125,7 +125,7 @@ func (c *Cache) pollLease(lease *store.Lease, leased time.Duration) {
 func (c *Cache) returnLease(lease *store.Lease) {
 	s := feedstate.Of(lease.Record, c.elapsed())
 	o := store.Outcome{
-		ID: lease.ID, Token: lease.Token, Hold: lease.Hold, Returned: true, State: s.StoreState(c.isConfigured(lease.URL)), Host: lease.Host,
+		ID: lease.ID, Token: lease.Token, Hold: lease.Hold, State: s.StoreState(c.isConfigured(lease.URL)), Host: lease.Host,
 	}
 	if err := c.store.Commit(context.WithoutCancel(c.life), o); err != nil {
 		c.log().Warn("claim could not be returned", urlField(lease.URL), errField(err))

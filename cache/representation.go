@@ -213,7 +213,7 @@ func (f *Feed) content(ctx context.Context, s *feedstate.State) ([]byte, error) 
 
 func (f *Feed) openBody(ctx context.Context, s *feedstate.State) (*store.StoredBody, error) {
 	v := &s.Feed.Version
-	b, err := f.cache.store.Body(ctx, f.id, s.Version)
+	b, err := f.cache.store.Body(ctx, f.id)
 	switch {
 	case err != nil:
 	case b.Version != s.Version:

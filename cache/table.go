@@ -104,7 +104,7 @@ func (c *Cache) inherit(ctx context.Context, key string) []store.Record {
 	})
 	saved := store.Saved{New: true}
 	if latest.Version != 0 {
-		body, err := store.ReadBody(ctx, c.store, latest.ID, latest.Version)
+		body, err := store.ReadBody(ctx, c.store, latest.ID)
 		if saved.Body = &body; err != nil || body.Version != latest.Version {
 			latest.Version, saved.Body = 0, nil
 		}

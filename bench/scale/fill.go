@@ -110,7 +110,7 @@ func (n *node) templates() (saved []store.Saved) {
 		}
 	}
 	for _, r := range rig.Must(db.Records(ctx, store.ID{}, kinds)) {
-		body := rig.Must(store.ReadBody(ctx, db, r.ID, r.Version))
+		body := rig.Must(store.ReadBody(ctx, db, r.ID))
 		saved = append(saved, store.Saved{Record: r, Body: &body})
 	}
 	return saved

@@ -181,8 +181,8 @@ func NewStoredBody(b Body) *StoredBody {
 }
 
 // ReadBody reads a body as a whole.
-func ReadBody(ctx context.Context, s Store, id ID, version uint64) (Body, error) {
-	b, err := s.Body(ctx, id, version)
+func ReadBody(ctx context.Context, s Store, id ID) (Body, error) {
+	b, err := s.Body(ctx, id)
 	if err != nil {
 		return Body{}, err
 	}
@@ -226,7 +226,7 @@ var (
 
 // Body implements [Store]. The first part is read with the record that names it, so that a
 // body of one part cannot be replaced in between.
-func (d *Database) Body(ctx context.Context, id ID, _ uint64) (*StoredBody, error) {
+func (d *Database) Body(ctx context.Context, id ID) (*StoredBody, error) {
 	defer d.took("body", time.Now())
 	b, err := read(ctx, d, func(tx Tx) (b *StoredBody, err error) {
 		err = tx.Query(bodyOfFeed, one(id[:]), func(_ int, row Row) (err error) {

@@ -87,7 +87,7 @@ func (s *site) waiting() (waits [6]int) {
 		s.now = s.now.Add(s.host.Spacing)
 		switch l := s.ask(url, s.owners[url]); l.Denied {
 		case "":
-			s.must(s.s.Commit(s.t.Context(), store.Outcome{ID: l.ID, Token: l.Token, Hold: l.Hold, Host: s.host, Returned: true}))
+			s.must(s.s.Commit(s.t.Context(), store.Outcome{ID: l.ID, Token: l.Token, Hold: l.Hold, Host: s.host}))
 		case store.DeniedPaused:
 			waits[rank] = int(l.Wait.Round(time.Minute) / time.Minute)
 			if l.Pause.Why != policy.HintHostCooldown || l.Pause.Rank == 0 || l.Pause.Rank > rank || l.Pause.URL == "" {

@@ -225,11 +225,9 @@ type Outcome struct {
 	ID    ID
 	Token Token // of the lease
 	// In is the time to the next poll; [Ended]: there will be none.
-	In      time.Duration
-	Hold    time.Duration // of the next claim by ClaimDue
-	Claimed time.Duration // the Hold of the lease; 0: not said
-	// Returned says that nothing was sent. The token is spent all the same.
-	Returned  bool
+	In        time.Duration
+	Hold      time.Duration // of the next claim by ClaimDue
+	Claimed   time.Duration // the Hold of the lease; 0: not said
 	State     State
 	PollState []byte // nil: as they were
 	FeedState []byte // nil: as it was
@@ -340,7 +338,7 @@ type Store interface {
 
 	// Body opens the body of a version, or of one that has followed. It fails with [ErrNoBody]
 	// if there is none.
-	Body(ctx context.Context, id ID, version uint64) (*StoredBody, error)
+	Body(ctx context.Context, id ID) (*StoredBody, error)
 
 	// Records reads up to limit records in the order of their IDs, beginning after an ID. If
 	// it returns fewer than limit, these are the last.

@@ -124,7 +124,7 @@ func exportRecord(ctx context.Context, s store.Store, r store.Record, now time.T
 	var body store.Body
 	if r.Version != 0 {
 		var err error
-		body, err = store.ReadBody(ctx, s, r.ID, r.Version)
+		body, err = store.ReadBody(ctx, s, r.ID)
 		switch {
 		case errors.Is(err, store.ErrNoBody):
 			r.Version = 0 // it is fetched again

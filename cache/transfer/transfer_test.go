@@ -157,7 +157,7 @@ func TestEarlierExport(t *testing.T) {
 			t.Errorf("%s: %+v", url, r)
 		}
 		if state != store.StateCold {
-			if b, err := store.ReadBody(t.Context(), s, r.ID, r.Version); err != nil || b.Version != r.Version {
+			if b, err := store.ReadBody(t.Context(), s, r.ID); err != nil || b.Version != r.Version {
 				t.Errorf("%s has no version: %v", url, err)
 			}
 		}

@@ -42,7 +42,7 @@ func TestAway(t *testing.T) {
 					t.Errorf("an error of several lines: %v", err)
 				}
 			}
-			_, err := store.ReadBody(t.Context(), s, l.ID, 1)
+			_, err := store.ReadBody(t.Context(), s, l.ID)
 			if err == nil || errors.Is(err, store.ErrNoBody) {
 				t.Errorf("Body without a server: %v, which must not look like a body that is lost", err)
 			}
@@ -58,7 +58,7 @@ func TestAway(t *testing.T) {
 					t.Errorf("feed %d: %+v", n, l)
 				}
 			}
-			if _, err := store.ReadBody(t.Context(), s, l.ID, 1); err != nil {
+			if _, err := store.ReadBody(t.Context(), s, l.ID); err != nil {
 				t.Error(err)
 			}
 			storetest.Commit(t, s, outcome(storetest.Grant(t, s, storetest.Claim(3)), 5))

@@ -47,10 +47,10 @@ func TestDamage(t *testing.T) {
 		_, err := s.Totals(t.Context())
 		return err == nil
 	})
-	if _, err := store.ReadBody(t.Context(), s, o.ID, 1); !errors.Is(err, store.ErrNoBody) {
+	if _, err := store.ReadBody(t.Context(), s, o.ID); !errors.Is(err, store.ErrNoBody) {
 		t.Errorf("Body: %v, want %v", err, store.ErrNoBody)
 	}
-	if b, err := store.ReadBody(t.Context(), s, whole.ID, 1); err != nil || string(b.Data) != string(whole.Body.Data) {
+	if b, err := store.ReadBody(t.Context(), s, whole.ID); err != nil || string(b.Data) != string(whole.Body.Data) {
 		t.Errorf("Body of another feed: %q, %v", b.Data, err)
 	}
 	if records, err := s.Lookup(t.Context(), []store.ID{o.ID, whole.ID}); err != nil || len(records) != 1 || string(records[0].FeedState) != "memo" {
@@ -64,7 +64,7 @@ func TestDamage(t *testing.T) {
 	}
 	sleep(t, url, 3*time.Hour)
 	storetest.Commit(t, s, outcome(storetest.Grant(t, s, configured(1)), 2))
-	if _, err := store.ReadBody(t.Context(), s, o.ID, 2); err != nil {
+	if _, err := store.ReadBody(t.Context(), s, o.ID); err != nil {
 		t.Error(err)
 	}
 }

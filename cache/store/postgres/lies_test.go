@@ -63,7 +63,7 @@ func content(id store.ID, version uint64) string {
 
 // check expects a whole version.
 func (r *reached) check(t *testing.T, s store.Store, id store.ID, version uint64) error {
-	b, err := store.ReadBody(context.Background(), s, id, version)
+	b, err := store.ReadBody(context.Background(), s, id)
 	if err == nil && string(b.Data) != content(id, b.Version) {
 		t.Errorf("version %d of %x has %d bytes that are not its own: %.60q", b.Version, id, len(b.Data), b.Data)
 	}

@@ -183,7 +183,7 @@ func TestReadersDoNotWaitForPolls(t *testing.T) {
 	if records, err := s.Lookup(t.Context(), []store.ID{id}); err != nil || len(records) != 1 {
 		t.Errorf("Lookup = %v, %v", records, err)
 	}
-	if _, err := store.ReadBody(t.Context(), s, id, 1); err != nil {
+	if _, err := store.ReadBody(t.Context(), s, id); err != nil {
 		t.Errorf("Body: %v", err)
 	}
 	cancel()

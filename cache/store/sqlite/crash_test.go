@@ -178,7 +178,7 @@ func verifyFeed(t *testing.T, s *Store, n int, a acknowledged) error {
 	if r.Version == 0 {
 		return nil
 	}
-	b, err := store.ReadBody(t.Context(), s, r.ID, r.Version)
+	b, err := store.ReadBody(t.Context(), s, r.ID)
 	if err != nil {
 		return err
 	}

@@ -181,7 +181,7 @@ func check(t *testing.T, s *Store, stored map[int]bool) {
 		if !body {
 			continue
 		}
-		if b, err := store.ReadBody(t.Context(), s, longID(n), 1); err != nil || b.Version != 1 || len(b.Data) == 0 {
+		if b, err := store.ReadBody(t.Context(), s, longID(n)); err != nil || b.Version != 1 || len(b.Data) == 0 {
 			t.Errorf("feed %d: body of version %d, %v", n, b.Version, err)
 		}
 	}

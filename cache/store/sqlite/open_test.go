@@ -268,7 +268,7 @@ func survive(t *testing.T, dir string, feeds int, made time.Time, bit bool) (out
 				t.Errorf("feed %d is due in %v", n, in)
 			}
 		}
-		body, err := store.ReadBody(t.Context(), s, id, 1)
+		body, err := store.ReadBody(t.Context(), s, id)
 		if err != nil {
 			outcome = "lost bodies"
 		} else if string(body.Data) != strings.Repeat("content ", 200) {

@@ -124,7 +124,7 @@ func damagedRecords(t *testing.T, h Harness) {
 		t.Fatal(err)
 	}
 	for n := range claims {
-		body, err := store.ReadBody(t.Context(), s, claims[n].ID, 1)
+		body, err := store.ReadBody(t.Context(), s, claims[n].ID)
 		if want := content(n); err == nil && string(body.Data) != string(want.Data) {
 			t.Errorf("feed %d, %+v, has the body %q", n, damage[min(n, whole-1)], body.Data)
 		} else if err != nil && (n == whole || !errors.Is(err, store.ErrNoBody)) {
@@ -136,7 +136,7 @@ func damagedRecords(t *testing.T, h Harness) {
 	}
 	other := []byte("content")
 	h.Exec(`update body set data = ?1 where id = (select body from feed where id = ?2)`, other, claims[whole].ID[:])
-	_, err := store.ReadBody(t.Context(), s, claims[whole].ID, 1)
+	_, err := store.ReadBody(t.Context(), s, claims[whole].ID)
 	wantError(t, "Body that is damaged", err, store.ErrNoBody)
 	h.Sleep(8 * 24 * time.Hour)
 	for n, polled := range poll() {

@@ -115,7 +115,7 @@ func bodies(t *testing.T, h Harness) {
 	if r := lookup(t, s, 9); r.Version != 0 || string(r.FeedState) != "memo" {
 		t.Errorf("without a body: %+v", r)
 	}
-	_, err := store.ReadBody(t.Context(), s, idOf(9), 1)
+	_, err := store.ReadBody(t.Context(), s, idOf(9))
 	wantError(t, "Body", err, store.ErrNoBody)
 }
 
@@ -125,7 +125,7 @@ func replacedWhileSent(t *testing.T, h Harness) {
 	s := h.open(t)
 	old := Text(1, strings.Repeat("an old part ", store.PartSize/4))
 	commitBody(t, s, 1, old)
-	b, err := s.Body(t.Context(), idOf(1), 1)
+	b, err := s.Body(t.Context(), idOf(1))
 	if err != nil || b.Parts() != 3 || b.Size != int64(len(old.Data)) {
 		t.Fatalf("Body = %d parts, %v", b.Parts(), err)
 	}
@@ -319,7 +319,7 @@ func calls(ctx context.Context, s store.Store) map[string]error {
 	errs["Commit"] = s.Commit(ctx, store.Outcome{ID: idOf(1), Token: 1})
 	errs["Commit of a body"] = s.Commit(ctx, store.Outcome{ID: idOf(1), Token: 1, Body: Text(2, "other")})
 	_, errs["Lookup"] = s.Lookup(ctx, []store.ID{idOf(1)})
-	_, errs["Body"] = store.ReadBody(ctx, s, idOf(1), 1)
+	_, errs["Body"] = store.ReadBody(ctx, s, idOf(1))
 	_, errs["Records"] = s.Records(ctx, store.ID{}, 1)
 	errs["Touch"] = s.Touch(ctx, map[store.ID]store.Asked{idOf(1): {}})
 	errs["Forget"] = s.Forget(ctx, idOf(1))

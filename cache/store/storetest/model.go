@@ -159,7 +159,7 @@ func (m *model) check(t *rapid.T) {
 		if f.State == store.StateCold && f.Version == 0 && !f.Configured {
 			totals.Unread++
 		}
-		body, err := store.ReadBody(t.Context(), m.s, r.ID, r.Version)
+		body, err := store.ReadBody(t.Context(), m.s, r.ID)
 		if f.body == nil {
 			if !errors.Is(err, store.ErrNoBody) {
 				t.Fatalf("Body: error %v, want %v", err, store.ErrNoBody)

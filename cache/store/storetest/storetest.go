@@ -171,7 +171,7 @@ func wantUnknown(t *testing.T, s store.Store, n int) {
 
 func wantBody(t *testing.T, s store.Store, n int, want *store.Body) {
 	t.Helper()
-	got, err := store.ReadBody(t.Context(), s, idOf(n), want.Version)
+	got, err := store.ReadBody(t.Context(), s, idOf(n))
 	if err != nil {
 		t.Fatalf("Body: %v", err)
 	}

@@ -78,7 +78,7 @@ func CheckBroughtUp(t *testing.T, s store.Store) {
 		}
 	}
 	large := find("https://large.test/feed.xml")
-	if b, err := store.ReadBody(t.Context(), s, large.ID, large.Version); err != nil || len(b.Data) < store.PartSize || !strings.Contains(string(b.Data[len(b.Data)-20:]), "</rss>") {
+	if b, err := store.ReadBody(t.Context(), s, large.ID); err != nil || len(b.Data) < store.PartSize || !strings.Contains(string(b.Data[len(b.Data)-20:]), "</rss>") {
 		t.Errorf("a body in parts: %d bytes, %v", len(b.Data), err)
 	}
 	if l := Ask(t, s, store.Claim{ID: store.IDOf("https://damaged.test/feed.xml"), URL: "https://damaged.test/feed.xml", Hold: time.Hour}); l.Denied != store.DeniedNotDue {
