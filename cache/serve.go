@@ -219,11 +219,6 @@ func (f *Feed) withdraw(version uint64) bool {
 func (f *Feed) write(w http.ResponseWriter, r *http.Request, s *feedstate.State, rep sending, how version.CacheStatus, now time.Duration) int64 {
 	defer rep.done()
 	f.headers(w.Header(), s, how, now)
-	if rep.stream == nil && rep.Size > writeSize {
-		out := newWriter(w)
-		defer out.end()
-		w = out
-	}
 	n := s.Response.Write(w, r, rep.Representation, f.cache.now())
 	if rep.stream != nil && r.Method != http.MethodHead {
 		n = rep.stream.send(w, r)

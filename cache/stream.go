@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"time"
 
 	"github.com/feedpollard/pollard/cache/feedstate"
 	"github.com/feedpollard/pollard/cache/store"
@@ -66,8 +65,7 @@ func (t *stream) part(r *http.Request, n int) ([]byte, error) {
 // its end, it panics with [http.ErrAbortHandler], so that the reader does not take what it got
 // for the whole.
 func (t *stream) send(w http.ResponseWriter, r *http.Request) int64 {
-	out := newWriter(w)
-	defer out.end()
+	out := &writer{Writer: w}
 	in := &partReader{next: func(n int) ([]byte, error) { return t.part(r, n) }, parts: t.parts}
 	var err error
 	if v := &t.state.Feed.Version; t.coding == v.StoredCoding() {
@@ -100,42 +98,19 @@ func (f *Feed) streamFailed(version uint64, err error) {
 	f.cache.logUnreadable("stored version cannot be read to its end", f.key.String(), err)
 }
 
-const (
-	// writeSize is how many bytes are written at once, and writeTimeout how long a reader may take for
-	// them. After that, HTTP/1 closes the connection, and HTTP/2 and 3 the stream.
-	writeSize    = 16 << 10
-	writeTimeout = time.Minute
-)
-
-// writer writes a large body. It counts what the reader was sent, and says if the reader has left.
+// writer counts what a reader was sent, and says if the reader has left. How long a reader may take nothing
+// is the server's to decide.
 type writer struct {
-	http.ResponseWriter
-	control *http.ResponseController
-	sent    int64
-	failed  bool
+	io.Writer
+	sent   int64
+	failed bool
 }
 
-func newWriter(w http.ResponseWriter) *writer {
-	return &writer{ResponseWriter: w, control: http.NewResponseController(w)}
-}
-
-func (w *writer) Write(b []byte) (n int, err error) {
-	for len(b) > 0 && err == nil {
-		_ = w.control.SetWriteDeadline(time.Now().Add(writeTimeout)) // a server that has none ends by its own
-		var one int
-		one, err = w.ResponseWriter.Write(b[:min(len(b), writeSize)])
-		n, b = n+one, b[one:]
-	}
+func (w *writer) Write(b []byte) (int, error) {
+	n, err := w.Writer.Write(b)
 	w.sent += int64(n)
 	w.failed = w.failed || err != nil
 	return n, err
-}
-
-// end takes the deadline back: over HTTP/1 it would hold for the next response of the connection.
-func (w *writer) end() {
-	if !w.failed {
-		_ = w.control.SetWriteDeadline(time.Time{})
-	}
 }
 
 type partReader struct {
