@@ -17,10 +17,9 @@ type homeContent struct {
 	status.Summary
 	Site *Site `json:"site,omitempty"` // what was found at the address
 
-	Find     string        `json:"-"` // the address that was asked for
-	Chosen   []status.Feed `json:"-"` // with an address that the operator has chosen, of which More are left out
-	More     int           `json:"-"`
-	Bookmark string        `json:"-"` // address of a bookmarklet; empty: none
+	Find   string        `json:"-"` // the address that was asked for
+	Chosen []status.Feed `json:"-"` // with an address that the operator has chosen, of which More are left out
+	More   int           `json:"-"`
 }
 
 // maxFind is the length of the longest address that is looked for, in bytes.
@@ -51,9 +50,6 @@ func (p *Pages) home(v *visit) error {
 		c.Chosen = chosen[:min(len(chosen), maxChosen)]
 		c.More = len(chosen) - len(c.Chosen)
 	}
-	if !v.at.Token {
-		c.Bookmark = bookmark(v.at.Gateway)
-	}
 	if c.Find == "" || !isPage(v.r) {
 		return p.answer(v, http.StatusOK, "home", "Home", c, c)
 	}
@@ -70,25 +66,9 @@ func (p *Pages) home(v *visit) error {
 }
 
 // isPage reports whether a browser asks for a page to show in a window. An image or a
-// frame in a page of another site must not cause a request to an origin; a link or the
-// bookmarklet may. Old browsers and other programs do not send the field.
+// frame in a page of another site must not cause a request to an origin; a link may.
+// Old browsers and other programs do not send the field.
 func isPage(r *http.Request) bool {
 	dest := r.Header.Get("Sec-Fetch-Dest")
 	return dest == "" || dest == "document"
-}
-
-// bookmark returns a javascript: URL that leads from a site to its feeds here. It
-// runs in a foreign page, which can see where it leads: no token may be in it. It is
-// empty where the gateway's address cannot stand in a script.
-func bookmark(gateway string) string {
-	var quoted strings.Builder
-	for _, c := range []byte(gateway) { // a client wrote the Host field
-		switch {
-		case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '0' <= c && c <= '9', strings.IndexByte(":/.-[]", c) >= 0:
-			quoted.WriteByte(c)
-		default:
-			return ""
-		}
-	}
-	return "javascript:location.href='" + quoted.String() + "?find='+encodeURIComponent(location.href)"
 }

@@ -7,7 +7,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
-	"html"
 	"io"
 	"log/slog"
 	"mime/multipart"
@@ -288,32 +287,12 @@ func TestFindFromElsewhere(t *testing.T) {
 	}
 }
 
-func TestBookmarklet(t *testing.T) {
-	for _, tt := range []struct{ gateway, want string }{
-		{"https://feeds.home.arpa/", "javascript:location.href='https://feeds.home.arpa/?find='+encodeURIComponent(location.href)"},
-		{"http://[fd00::1]:8080/", "javascript:location.href='http://[fd00::1]:8080/?find='+encodeURIComponent(location.href)"},
-		{"http://x';alert(1);'/", ""},
-		{"http://x%27/", ""},
-		{"http://x\\/", ""},
-	} {
-		if got := bookmark(tt.gateway); got != tt.want {
-			t.Errorf("%s gives %s, want %s", tt.gateway, got, tt.want)
-		}
-	}
-	p, _, at := newPages(t, 1)
-	// A browser undoes the escapes before it runs what is behind javascript:.
-	body, err := url.PathUnescape(ask(p, at, "GET", "").Body.String())
-	if want := `href="` + bookmark(at.Gateway) + `"`; err != nil || !strings.Contains(html.UnescapeString(body), want) {
-		t.Errorf("the home page does not have %s (%v)", want, err)
-	}
-}
-
 // A shield has neither addresses by URL nor lists to rewrite.
 func TestShield(t *testing.T) {
 	p, _, _ := newPages(t, 10)
 	at := Place{Home: "/status", Below: "/status/", Member: true, Readers: true}
 	body := ask(p, at, "GET", "").Body.String()
-	for _, not := range []string{`name="find"`, `name="opml"`, "ookmark"} {
+	for _, not := range []string{`name="find"`, `name="opml"`} {
 		if strings.Contains(body, not) {
 			t.Errorf("the home page offers %s", not)
 		}

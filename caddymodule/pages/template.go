@@ -103,15 +103,14 @@ var templates = func() map[string]*template.Template {
 		"in":     func(t time.Time) string { return status.Until(t, time.Now()) },
 		"ago":    func(t time.Time) string { return status.Ago(t, time.Now()) },
 		"plural": status.Plural, "meaning": status.HintMeaning, "short": status.HintShort, "bars": bars, "timeline": pollsChart, "uptime": status.Uptime, "last": status.Last, "often": status.Frequency, "splitURL": splitURL,
-		"pushed":      func(p *status.Push) string { return p.Sentence(time.Now()) },
-		"next":        func(f status.Feed) string { return f.Next(time.Now()) },
-		"int64":       func(n int) int64 { return int64(n) },
-		"seconds":     func(n int64) time.Duration { return time.Duration(n) * time.Second },
-		"duration":    func(s status.Seconds) time.Duration { return time.Duration(s) },
-		"feedType":    feedType,
-		"rfc3339":     func(t time.Time) string { return t.UTC().Format(time.RFC3339) },
-		"utc":         func(t time.Time) string { return t.UTC().Format("2 Jan 2006, 15:04 UTC") },
-		"bookmarklet": func(s string) template.URL { return template.URL(s) }, // see [bookmarklet]
+		"pushed":   func(p *status.Push) string { return p.Sentence(time.Now()) },
+		"next":     func(f status.Feed) string { return f.Next(time.Now()) },
+		"int64":    func(n int) int64 { return int64(n) },
+		"seconds":  func(n int64) time.Duration { return time.Duration(n) * time.Second },
+		"duration": func(s status.Seconds) time.Duration { return time.Duration(s) },
+		"feedType": feedType,
+		"rfc3339":  func(t time.Time) string { return t.UTC().Format(time.RFC3339) },
+		"utc":      func(t time.Time) string { return t.UTC().Format("2 Jan 2006, 15:04 UTC") },
 	}).ParseFS(templateFiles, "templates/layout.html"))
 	byName := make(map[string]*template.Template)
 	for _, name := range []string{"home", "feeds", "feed", "readers", "savings", "about", "site", "problem"} {

@@ -68,7 +68,3 @@ for (const form of document.querySelectorAll("form.drop")) {
 		form.requestSubmit();
 	});
 }
-
-for (const link of document.querySelectorAll(".bookmarklet")) {
-	link.addEventListener("click", (event) => event.preventDefault());
-}
