@@ -12,7 +12,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"go.uber.org/zap"
 	"go.uber.org/zap/zaptest/observer"
@@ -124,28 +123,5 @@ func TestEarlierProgram(t *testing.T) {
 			t.Errorf("%s works", sql)
 		}
 		mustDo(t, c.close())
-	}
-}
-
-// BenchmarkBringUp brings up the file that POLLARD_STORE names, a copy each time.
-func BenchmarkBringUp(b *testing.B) {
-	name := os.Getenv("POLLARD_STORE")
-	if name == "" {
-		b.Skip("POLLARD_STORE does not name a file of version 1")
-	}
-	for b.Loop() {
-		dir := b.TempDir()
-		data, err := os.ReadFile(name)
-		mustDo(b, err, os.WriteFile(filepath.Join(dir, fileName), data, 0o600))
-		began := time.Now()
-		s, err := Open(dir, Options{})
-		mustDo(b, err)
-		b.Logf("%d MB: %v", len(data)>>20, time.Since(began))
-		for _, file := range []string{fileName, fileName + "-wal"} {
-			if info, err := os.Stat(filepath.Join(dir, file)); err == nil {
-				b.Logf("%s: %d MB", file, info.Size()>>20)
-			}
-		}
-		mustDo(b, s.Close())
 	}
 }
