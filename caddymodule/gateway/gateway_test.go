@@ -119,8 +119,8 @@ func TestBrowsersLearnTheCharset(t *testing.T) {
 		web := func(*http.Request) (int, string, http.Header) {
 			return 200, tt.declaration + strings.TrimPrefix(stage.Sample, `<?xml version="1.0"?>`), http.Header{"Content-Type": {tt.contentType}}
 		}
-		stage.RunGateways(t, web, func(t *testing.T, o *stage.Gateways) {
-			o.MustLoad("", "", "feed /one.xml https://one.example/feed")
+		stage.RunGateways(t, web, func(t *testing.T, o *stage.Stage) {
+			o.MustLoadFeeds("", "", "feed /one.xml https://one.example/feed")
 			for accept, want := range map[string]string{"text/html,*/*;q=0.8": tt.browser, "*/*": tt.reader} {
 				w := stage.Get(t, "http://feeds.test/one.xml", stage.Home, "Accept", accept, "Accept-Encoding", "gzip")
 				if got := w.Header().Get("Content-Type"); w.Code != 200 || got != want || w.Body.Len() == 0 {

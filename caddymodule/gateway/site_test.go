@@ -31,7 +31,7 @@ func onSite(t *testing.T, options, site string, run func(t *testing.T)) {
 
 func onSites(t *testing.T, options, sites string, run func(t *testing.T)) {
 	t.Helper()
-	stage.RunGateways(t, feeds, func(t *testing.T, o *stage.Gateways) {
+	stage.RunGateways(t, feeds, func(t *testing.T, o *stage.Stage) {
 		if err := o.LoadSites(options, "", sites); err != nil {
 			t.Fatal(err)
 		}
@@ -303,7 +303,7 @@ func TestTokensAreNotPassedOn(t *testing.T) {
 		}
 		return feeds(r)
 	}
-	stage.RunGateways(t, web, func(t *testing.T, o *stage.Gateways) {
+	stage.RunGateways(t, web, func(t *testing.T, o *stage.Stage) {
 		sites := "http://feeds.test {\nbind void/feeds\nlog {\noutput file " + log + " {\nroll_disabled\n}\n}\n" + site + "}\n"
 		if err := o.LoadSites("", "spacing 0", sites); err != nil {
 			t.Fatal(err)
@@ -447,7 +447,7 @@ func TestGatewayBelowAPath(t *testing.T) {
 		}
 		return 200, stage.Sample, http.Header{"Content-Type": {"application/rss+xml"}}
 	}
-	stage.RunGateways(t, web, func(t *testing.T, o *stage.Gateways) {
+	stage.RunGateways(t, web, func(t *testing.T, o *stage.Stage) {
 		gateway := "feed_gateway {\ntoken alice " + secret + "\n}\n"
 		if err := o.LoadSites("", "spacing 0", "http://feeds.test {\nbind void/feeds\nhandle_path /my/feeds* {\n"+gateway+"}\nrewrite /blog /?url=https://site.example/\n"+gateway+"}\n"); err != nil {
 			t.Fatal(err)
@@ -516,7 +516,7 @@ func TestRedirectsObeyDenyAndAllow(t *testing.T) {
 	gateway("both", "allow one.example other.example")
 	gateway("opml", "opml "+list)
 	gateway("path", "feed /moved.xml https://one.example/moved\ndeny other.example")
-	stage.RunGateways(t, web, func(t *testing.T, o *stage.Gateways) {
+	stage.RunGateways(t, web, func(t *testing.T, o *stage.Stage) {
 		if err := o.LoadSites("", "spacing 0", "http://feeds.home.arpa {\nbind void/feeds\n"+sites.String()+"}\n"); err != nil {
 			t.Fatal(err)
 		}
@@ -566,7 +566,7 @@ func TestConfiguredPrivateFeed(t *testing.T) {
 		{"clients any", 403},
 		{"clients any\nallow 10.9.9.9 public.example", 200},
 	} {
-		stage.RunGateways(t, web, func(t *testing.T, o *stage.Gateways) {
+		stage.RunGateways(t, web, func(t *testing.T, o *stage.Stage) {
 			site := "handle_path /beside/* {\nfeed_gateway {\n" + tt.lines + "\n}\n}\nfeed_gateway {\nfeed /payroll.xml " + url + "\n" + tt.lines + "\n}\n"
 			if err := o.LoadSites("", "spacing 0", "http://feeds.test {\nbind void/feeds\n"+site+"}\n"); err != nil {
 				t.Fatal(err)

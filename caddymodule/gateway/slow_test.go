@@ -17,7 +17,7 @@ import (
 func TestReadersWhoTakeNothing(t *testing.T) {
 	large := stage.FeedNamed(strings.Repeat("word ", 8<<20/5))
 	origin := func(*http.Request) (int, string, http.Header) { return http.StatusOK, large, nil }
-	stage.RunGateways(t, origin, func(t *testing.T, o *stage.Gateways) {
+	stage.RunGateways(t, origin, func(t *testing.T, o *stage.Stage) {
 		network := new(stage.Network)
 		network.Use()
 		if err := o.LoadSites("servers {\nprotocols h1 h2c\n}", "", "http://feeds.test {\nbind mem/feeds\nfeed_gateway {\nfeed /large.xml https://origin.test/\n}\n}"); err != nil {

@@ -34,7 +34,7 @@ func TestHubReachesGateway(t *testing.T) {
 			"Link": {`<https://hub.example/>; rel="hub"`, `<https://one.example/feed>; rel="self"`},
 		}
 	}
-	stage.RunGateways(t, web, func(t *testing.T, o *stage.Gateways) {
+	stage.RunGateways(t, web, func(t *testing.T, o *stage.Stage) {
 		s := &stage.Stage{T: t}
 		hub.Callbacks = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			sent := stage.Request(r.Method, r.URL.String())

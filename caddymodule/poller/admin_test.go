@@ -28,8 +28,8 @@ func TestAdmin(t *testing.T) {
 		polls++
 		return 200, stage.Sample, http.Header{"Etag": {`"one"`}}
 	}
-	stage.RunGateways(t, web, func(t *testing.T, o *stage.Gateways) {
-		o.MustLoad("", "", "feed /one.xml https://one.example/feed")
+	stage.RunGateways(t, web, func(t *testing.T, o *stage.Stage) {
+		o.MustLoadFeeds("", "", "feed /one.xml https://one.example/feed")
 
 		query := func(feed string) string { return "?url=" + url.QueryEscape(feed) }
 		feeds := func() []string {
@@ -96,8 +96,8 @@ func TestAdmin(t *testing.T) {
 // The API does not show what a configuration hides by a placeholder.
 func TestAdminTellsNoCredentials(t *testing.T) {
 	t.Setenv("POLLARD_TEST_FEED", "https://bob:sesame@one.example/feed.xml?key=topsecretkey123456")
-	stage.RunGateways(t, func(*http.Request) (int, string, http.Header) { return 200, stage.Sample, nil }, func(t *testing.T, o *stage.Gateways) {
-		o.MustLoad("", "", "feed /mine.xml {env.POLLARD_TEST_FEED}")
+	stage.RunGateways(t, func(*http.Request) (int, string, http.Header) { return 200, stage.Sample, nil }, func(t *testing.T, o *stage.Stage) {
+		o.MustLoadFeeds("", "", "feed /mine.xml {env.POLLARD_TEST_FEED}")
 		stage.Get(t, "http://feeds.test/mine.xml", stage.Home)
 		for _, target := range []string{"/pollard/feeds", "/pollard/feeds" + "?url=" + url.QueryEscape("https://bob:sesame@one.example/feed.xml?key=topsecretkey123456")} {
 			status, text := stage.Call(t, "GET", target)
@@ -117,8 +117,8 @@ func TestPauseOfAHostIsExplained(t *testing.T) {
 		}
 		return 200, stage.Sample, http.Header{"Etag": {`"one"`}}
 	}
-	stage.RunGateways(t, web, func(t *testing.T, o *stage.Gateways) {
-		o.MustLoad("", "", "feed /one.xml https://one.example/feed\nfeed /two.xml https://one.example/other")
+	stage.RunGateways(t, web, func(t *testing.T, o *stage.Stage) {
+		o.MustLoadFeeds("", "", "feed /one.xml https://one.example/feed\nfeed /two.xml https://one.example/other")
 		stage.Get(t, "http://feeds.test/one.xml", stage.Home)
 		time.Sleep(50 * time.Minute)
 		stage.Get(t, "http://feeds.test/two.xml", stage.Home)

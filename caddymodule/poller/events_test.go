@@ -129,7 +129,7 @@ func TestEvents(t *testing.T) {
 	says := func(status int, body string, header http.Header) {
 		answer.Store(new(stage.Web(func(*http.Request) (int, string, http.Header) { return status, body, header })))
 	}
-	stage.RunGateways(t, func(r *http.Request) (int, string, http.Header) { return (*answer.Load())(r) }, func(t *testing.T, o *stage.Gateways) {
+	stage.RunGateways(t, func(r *http.Request) (int, string, http.Header) { return (*answer.Load())(r) }, func(t *testing.T, o *stage.Stage) {
 		feeds := "feed /one.xml " + secret
 		ask := func(after time.Duration) {
 			time.Sleep(after)
@@ -146,7 +146,7 @@ func TestEvents(t *testing.T) {
 				t.Errorf("%s: the data are %q", what, names)
 			}
 		}
-		o.MustLoad(subscribed("a"), "min_interval 1h\nmax_interval 2h\nunvalidated_interval 1h", feeds)
+		o.MustLoadFeeds(subscribed("a"), "min_interval 1h\nmax_interval 2h\nunvalidated_interval 1h", feeds)
 		recorded(t)
 
 		says(503, "sorry", nil)
@@ -177,7 +177,7 @@ func TestEvents(t *testing.T) {
 			}
 			wantEvents(t, fmt.Sprint("failure ", i), want...)
 		}
-		o.MustLoad(subscribed("b"), "min_interval 1h\nmax_interval 2h\nunvalidated_interval 1h", feeds)
+		o.MustLoadFeeds(subscribed("b"), "min_interval 1h\nmax_interval 2h\nunvalidated_interval 1h", feeds)
 		ask(3 * time.Hour)
 		wantEvents(t, "failure after a reload")
 		says(200, stage.Sample, nil)
@@ -187,7 +187,7 @@ func TestEvents(t *testing.T) {
 
 		o.Apps = `"failing":{},`
 		for range 3 { // ours may have started before
-			if err := o.Load(subscribed("c"), "", feeds); err == nil {
+			if err := o.LoadFeeds(subscribed("c"), "", feeds); err == nil {
 				t.Fatal("a configuration that cannot start was loaded")
 			}
 		}
@@ -278,8 +278,8 @@ func TestEventsOfShield(t *testing.T) {
 // come in order.
 func TestSlowHandlers(t *testing.T) {
 	answer := func(*http.Request) (int, string, http.Header) { return 200, stage.Sample, nil }
-	stage.RunGateways(t, answer, func(t *testing.T, o *stage.Gateways) {
-		o.MustLoad(subscribed("panicking"), "", "")
+	stage.RunGateways(t, answer, func(t *testing.T, o *stage.Stage) {
+		o.MustLoadFeeds(subscribed("panicking"), "", "")
 		recorded(t)
 		slowHandlers(time.Hour)
 		defer slowHandlers(0)
@@ -303,13 +303,13 @@ func TestSlowHandlers(t *testing.T) {
 // Apps start in any order: feeds may be polled before the events app is ready.
 func TestEventsBeforeAllHasStarted(t *testing.T) {
 	answer := func(*http.Request) (int, string, http.Header) { return 200, stage.Sample, nil }
-	stage.RunGateways(t, answer, func(t *testing.T, o *stage.Gateways) {
+	stage.RunGateways(t, answer, func(t *testing.T, o *stage.Stage) {
 		o.Apps = `"dawdling":{},`
 		recorded(t)
 		for i := range 6 {
 			url := fmt.Sprintf("https://host%d.example/feed", i)
 			began := time.Now()
-			o.MustLoad(subscribed("x"), "prefetch", "feed /one.xml "+url)
+			o.MustLoadFeeds(subscribed("x"), "prefetch", "feed /one.xml "+url)
 			if time.Since(began) < time.Minute {
 				t.Fatal("nothing was slow to start")
 			}

@@ -83,9 +83,9 @@ func TestMetricsOfGateway(t *testing.T) {
 		mu.Unlock()
 		return status, body, http.Header{"Content-Type": {"application/rss+xml"}, "Last-Modified": {"Fri, 31 Dec 1999 00:00:00 GMT"}}
 	}
-	stage.RunGateways(t, answer, func(t *testing.T, o *stage.Gateways) {
+	stage.RunGateways(t, answer, func(t *testing.T, o *stage.Stage) {
 		const feeds = "feed /one.xml https://one.example/feed\nfeed /gone.xml https://gone.example/gone"
-		o.MustLoad("", "", feeds)
+		o.MustLoadFeeds("", "", feeds)
 		served := 0.0
 		get := func(target string, status int, header ...string) http.Header {
 			t.Helper()
@@ -151,7 +151,7 @@ func TestMetricsOfGateway(t *testing.T) {
 			t.Errorf("two feeds take %v bytes of memory", memory)
 		}
 
-		o.MustLoad("", "min_interval 90m", feeds)
+		o.MustLoadFeeds("", "min_interval 90m", feeds)
 		check("after a reload", 0)
 		time.Sleep(3 * time.Hour)
 		wantFigures(t, "three hours later", map[string]float64{

@@ -25,11 +25,11 @@ func TestFailedReloadLeavesNoFeed(t *testing.T) {
 		}
 		return 200, stage.Sample, nil
 	}
-	stage.RunGateways(t, web, func(t *testing.T, o *stage.Gateways) {
-		o.MustLoad("", "prefetch", "feed /one.xml https://one.example/feed")
+	stage.RunGateways(t, web, func(t *testing.T, o *stage.Stage) {
+		o.MustLoadFeeds("", "prefetch", "feed /one.xml https://one.example/feed")
 		for _, apps := range []string{`"failing":{},`, `"events":{"subscriptions":[{"handlers":[{"handler":"none"}]}]},`} {
 			o.Apps = apps
-			if o.Load("", "prefetch", "feed /one.xml https://one.example/feed\nfeed /two.xml https://two.example/feed") == nil {
+			if o.LoadFeeds("", "prefetch", "feed /one.xml https://one.example/feed\nfeed /two.xml https://two.example/feed") == nil {
 				t.Fatalf("it loads with %s", apps)
 			}
 			time.Sleep(50 * time.Hour)

@@ -47,8 +47,8 @@ func moody(begun time.Time) stage.Web {
 // more memory, goroutines and descriptors than in the morning.
 func TestNothingLeaksInADay(t *testing.T) {
 	kinds := []string{"changes", "flaps", "lies", "moves", "fails", "loops", "bombs", "grows", "stays"}
-	stage.RunGateways(t, moody(time.Now()), func(t *testing.T, o *stage.Gateways) {
-		o.MustLoad("", "min_interval 15m\ndefault_interval 15m\nunvalidated_interval 15m\nmax_interval 30m\nprefetch", "feed /own.xml http://own.test/changes/own")
+	stage.RunGateways(t, moody(time.Now()), func(t *testing.T, o *stage.Stage) {
+		o.MustLoadFeeds("", "min_interval 15m\ndefault_interval 15m\nunvalidated_interval 15m\nmax_interval 30m\nprefetch", "feed /own.xml http://own.test/changes/own")
 		type held struct{ goroutines, objects, descriptors int }
 		measure := func() (h held) {
 			runtime.GC()

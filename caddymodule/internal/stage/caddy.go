@@ -4,7 +4,6 @@
 package stage
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -149,13 +148,6 @@ func (w Web) RoundTrip(r *http.Request) (*http.Response, error) {
 	return origintest.New(origintest.Answer{Status: status, Header: header, Body: body}).RoundTrip(r)
 }
 
-// Gateways are a whole Caddy with gateways whose origins the test answers for.
-type Gateways struct {
-	T    *testing.T
-	Dir  string
-	Apps string // more of them, as members of a JSON object: `"failing":{},`
-}
-
 // adopt makes an engine that polls through the client, in a new directory.
 func adopt(t testing.TB, client *upstream.Client) (dir string, release func()) {
 	t.Helper()
@@ -173,22 +165,23 @@ func adopt(t testing.TB, client *upstream.Client) (dir string, release func()) {
 
 // RunGateways runs a test in a bubble, with an engine that polls this web. Nothing is
 // loaded yet.
-func RunGateways(t *testing.T, w Web, run func(t *testing.T, o *Gateways)) {
+func RunGateways(t *testing.T, w Web, run func(t *testing.T, s *Stage)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		dir, release := adopt(t, upstream.New(upstream.WithTransport(w)))
 		defer release()
+		s := &Stage{T: t, Dir: dir, settle: synctest.Wait}
 		defer time.Sleep(time.Minute) // Caddy's own background work notices late
-		defer stop(t)
-		run(t, &Gateways{T: t, Dir: dir})
+		defer s.Stop()
+		run(t, s)
 	})
 }
 
-// Load loads a configuration: global options, lines of the app pollard, and
+// LoadFeeds loads a configuration: global options, lines of the app pollard, and
 // feeds of the gateway.
-func (o *Gateways) Load(options, app, feeds string) error {
-	o.T.Helper()
-	return o.LoadSites(options, app, `http://feeds.test {
+func (s *Stage) LoadFeeds(options, app, feeds string) error {
+	s.T.Helper()
+	return s.LoadSites(options, app, `http://feeds.test {
 	bind void/feeds
 	handle_path /by-url/* {
 		feed_gateway {
@@ -201,23 +194,11 @@ func (o *Gateways) Load(options, app, feeds string) error {
 }`)
 }
 
-// LoadSites is like Load, with sites of any kind.
-func (o *Gateways) LoadSites(options, app, sites string) error {
-	o.T.Helper()
-	config, err := Adapt(o.T, caddyfile(o.Dir, options, app, sites))
-	if err != nil {
-		o.T.Fatal(err)
-	}
-	err = caddy.Load(bytes.Replace(config, []byte(`"apps":{`), []byte(`"apps":{`+o.Apps), 1), true)
-	synctest.Wait()
-	return err
-}
-
-// MustLoad is like Load, and fails the test if that returns an error.
-func (o *Gateways) MustLoad(options, app, feeds string) {
-	o.T.Helper()
-	if err := o.Load(options, app, feeds); err != nil {
-		o.T.Fatal(err)
+// MustLoadFeeds is like LoadFeeds, and fails the test if that returns an error.
+func (s *Stage) MustLoadFeeds(options, app, feeds string) {
+	s.T.Helper()
+	if err := s.LoadFeeds(options, app, feeds); err != nil {
+		s.T.Fatal(err)
 	}
 }
 

@@ -79,6 +79,7 @@ var staged atomic.Pointer[Stage]
 type Stage struct {
 	T            *testing.T
 	Dir          string
+	Apps         string // more of them, as members of a JSON object: `"failing":{},`
 	app, options string
 	settle       func() // waits for servers that a configuration has replaced
 
@@ -144,18 +145,25 @@ func serveAdmin(w http.ResponseWriter, r *http.Request, h caddy.AdminHandler) {
 	}
 }
 
-// Load loads sites.
+// Load loads sites, and fails the test if that returns an error.
 func (s *Stage) Load(sites string) {
 	s.T.Helper()
-	staged.Store(s)
-	config, err := Adapt(s.T, caddyfile(s.Dir, s.options, s.app, sites))
-	if err == nil {
-		err = caddy.Load(config, true)
+	if err := s.LoadSites(s.options, s.app, sites); err != nil {
+		s.T.Fatal(err)
 	}
+}
+
+// LoadSites loads sites with other global options and lines of the app pollard.
+func (s *Stage) LoadSites(options, app, sites string) error {
+	s.T.Helper()
+	staged.Store(s)
+	config, err := Adapt(s.T, caddyfile(s.Dir, options, app, sites))
 	if err != nil {
 		s.T.Fatal(err)
 	}
+	err = caddy.Load(bytes.Replace(config, []byte(`"apps":{`), []byte(`"apps":{`+s.Apps), 1), true)
 	s.settle()
+	return err
 }
 
 // Stop stops Caddy.
