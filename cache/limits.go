@@ -50,22 +50,16 @@ type inHand struct {
 	sending   readersLimit
 }
 
-// share is whom a poll or its bytes count for.
-type share struct {
-	rank  store.Rank
-	owner store.Owner
-}
-
 // share returns whom the feed's polls count for: the better of what the store knows and who has asked since.
-func (f *Feed) share() share {
+func (f *Feed) share() store.Share {
 	s, owner := f.state.Load(), slices.Max(append(f.askedBy(), 0))
 	switch rank := owner.Rank(false); {
 	case f.configured():
-		return share{store.RankOperator, store.Operator}
+		return store.Share{Rank: store.RankOperator, Owner: store.Operator}
 	case s.Rank == 0 || rank < s.Rank:
-		return share{rank, owner}
+		return store.Share{Rank: rank, Owner: owner}
 	}
-	return share{s.Rank, s.Owner}
+	return store.Share{Rank: s.Rank, Owner: s.Owner}
 }
 
 // limit is a number of polls or bytes. Feeds of a rank leave an eighth of it to each better rank, and one
@@ -92,14 +86,14 @@ func (l *limit) most(r store.Rank) int64 {
 }
 
 // try takes n, at most half of what feeds of the rank may take. It returns nil if the feed may not have it now.
-func (l *limit) try(by share, n int64) (release func()) {
+func (l *limit) try(by store.Share, n int64) (release func()) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	most := l.most(by.rank)
+	most := l.most(by.Rank)
 	half := max(1, most/2)
 	n = min(n, half)
-	fits := l.used+n <= most && (by.rank == store.RankOperator || l.owners[by.owner]+n <= half)
-	if !fits && !(l.alone && l.unused(by.rank)) {
+	fits := l.used+n <= most && (by.Rank == store.RankOperator || l.owners[by.Owner]+n <= half)
+	if !fits && !(l.alone && l.unused(by.Rank)) {
 		return nil
 	}
 	l.add(by, n)
@@ -120,14 +114,14 @@ func (l *limit) unused(r store.Rank) bool {
 	return true
 }
 
-func (l *limit) add(by share, n int64) {
+func (l *limit) add(by store.Share, n int64) {
 	l.used += n
-	l.ranks[by.rank] += n
+	l.ranks[by.Rank] += n
 	if l.owners == nil {
 		l.owners = make(map[store.Owner]int64)
 	}
-	if l.owners[by.owner] += n; l.owners[by.owner] == 0 {
-		delete(l.owners, by.owner)
+	if l.owners[by.Owner] += n; l.owners[by.Owner] == 0 {
+		delete(l.owners, by.Owner)
 	}
 }
 

@@ -33,14 +33,14 @@ func TestLimit(t *testing.T) {
 				l := limit{size: test.size, alone: test.alone}
 				var release []func()
 				for i := range 200 {
-					if done := l.try(share{r, test.by(i)}, test.n); done != nil {
+					if done := l.try(store.Share{Rank: r, Owner: test.by(i)}, test.n); done != nil {
 						release = append(release, done)
 					}
 				}
 				if len(release) != test.granted[r] {
 					t.Errorf("rank %d: %d of many were granted, want %d", r, len(release), test.granted[r])
 				}
-				if done := l.try(share{store.RankOperator, store.Operator}, test.n); (done != nil) != (r > store.RankOperator && test.size > 1) {
+				if done := l.try(store.Share{Rank: store.RankOperator, Owner: store.Operator}, test.n); (done != nil) != (r > store.RankOperator && test.size > 1) {
 					t.Errorf("rank %d has all that it may have: the operator has one more: %v", r, done != nil)
 				} else if done != nil {
 					done()

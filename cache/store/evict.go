@@ -33,10 +33,10 @@ var steps = []step{
 	{RankNamed, true, false}, {RankNamed, false, false},
 }
 
-// account is the feeds of an owner that have a rank.
-type account struct {
-	owner Owner
-	rank  Rank
+// Share is all feeds of an owner that have a rank. What can run out is divided among shares.
+type Share struct {
+	Rank  Rank
+	Owner Owner
 }
 
 // use is how many bytes they take.
@@ -46,33 +46,33 @@ type use struct {
 	forgotten int64 // records that are kept for the last poll, and do not give way
 }
 
-// can reports whether feeds of the account can give way in a step.
+// can reports whether feeds of the share can give way in a step.
 func (u *use) can(s step) bool {
 	return s.bodies && u.bodies > 0 || !s.bodies && u.all > u.forgotten
 }
 
-type uses map[account]*use
+type uses map[Share]*use
 
-func (u uses) of(a account) *use {
+func (u uses) of(a Share) *use {
 	if u[a] == nil {
 		u[a] = new(use)
 	}
 	return u[a]
 }
 
-// next returns the step that comes next, and the account that has to give way. It reports false if
+// next returns the step that comes next, and the share that has to give way. It reports false if
 // only the operator's feeds are left.
-func (u uses) next(budget int64) (_ step, first account, ok bool) {
+func (u uses) next(budget int64) (_ step, first Share, ok bool) {
 	total := make(map[Rank]int64)
 	for a, use := range u {
-		total[a.rank] += use.all
+		total[a.Rank] += use.all
 	}
 	for _, s := range steps {
 		if s.above && total[s.rank] <= budget/newPart {
 			continue
 		}
 		for a, use := range u {
-			if a.rank == s.rank && use.can(s) && (!ok || use.all > u[first].all || use.all == u[first].all && a.owner < first.owner) {
+			if a.Rank == s.rank && use.can(s) && (!ok || use.all > u[first].all || use.all == u[first].all && a.Owner < first.Owner) {
 				first, ok = a, true
 			}
 		}
@@ -148,8 +148,8 @@ func (d *Database) victims(ctx context.Context, budget, bytes int64) (now step, 
 			return nil, err
 		}
 		d.crowded.Store(use.crowded(budget))
-		waiting := make(map[account][]victim)
-		read := make(map[account]int)
+		waiting := make(map[Share][]victim)
+		read := make(map[Share]int)
 		for began := bytes; bytes > 0; {
 			s, a, ok := use.next(budget)
 			if !ok || bytes < began && s != now {
@@ -168,8 +168,8 @@ func (d *Database) victims(ctx context.Context, budget, bytes int64) (now step, 
 			v := waiting[a][0]
 			waiting[a] = waiting[a][1:]
 			use.add(a, v, -1, s)
-			if v.owner = use.other(&v.feedRow, a, tx.Now()); v.owner != a.owner {
-				use.add(account{v.owner, a.rank}, v, 1, s)
+			if v.owner = use.other(&v.feedRow, a, tx.Now()); v.owner != a.Owner {
+				use.add(Share{a.Rank, v.owner}, v, 1, s)
 			} else {
 				bytes -= v.bytes
 			}
@@ -180,8 +180,8 @@ func (d *Database) victims(ctx context.Context, budget, bytes int64) (now step, 
 	return now, victims, err
 }
 
-// add adds what a victim takes to an account, or takes it away.
-func (u uses) add(a account, v victim, sign int64, s step) {
+// add adds what a victim takes to an share, or takes it away.
+func (u uses) add(a Share, v victim, sign int64, s step) {
 	use := u.of(a)
 	use.all += sign * v.bytes
 	if s.bodies {
@@ -193,7 +193,7 @@ func (u uses) add(a account, v victim, sign int64, s step) {
 func (u uses) crowded(budget int64) bool {
 	var forgotten int64
 	for a, use := range u {
-		if a.rank == RankPublicNew {
+		if a.Rank == RankPublicNew {
 			forgotten += use.forgotten
 		}
 	}
@@ -201,16 +201,16 @@ func (u uses) crowded(budget int64) bool {
 }
 
 // other returns the owner that the feed counts for: of those that asked for it and give it
-// its rank, the one that uses the least. The feed is not among what its account uses.
-func (u uses) other(f *feedRow, of account, now Time) Owner {
+// its rank, the one that uses the least. The feed is not among what its share uses.
+func (u uses) other(f *feedRow, of Share, now Time) Owner {
 	least := of
 	for _, a := range f.askers {
-		other := account{a.owner, of.rank}
-		if now.day()-a.day < askedDays && a.owner.best() == of.owner.best() && u.of(other).all < u.of(least).all {
+		other := Share{of.Rank, a.owner}
+		if now.day()-a.day < askedDays && a.owner.best() == of.Owner.best() && u.of(other).all < u.of(least).all {
 			least = other
 		}
 	}
-	return least.owner
+	return least.Owner
 }
 
 // taken is what a row takes with its body, in bytes; of one that was written before that was counted, roughly.
@@ -224,7 +224,7 @@ func usesOf(tx Tx) (uses, error) {
 			var owner, configured, notEstablished, all, bodies int64
 			err := row.Scan(&owner, &configured, &notEstablished, &all, &bodies)
 			f := feedRow{owner: Owner(owner), configured: configured != 0, established: notEstablished == 0}
-			if use := u.of(account{f.owner, f.rank()}); forgotten {
+			if use := u.of(Share{f.rank(), f.owner}); forgotten {
 				use.forgotten += all
 			} else {
 				use.all += all
@@ -241,22 +241,22 @@ func usesOf(tx Tx) (uses, error) {
 	return u, err
 }
 
-// feedsOf reads some feeds of an account, those that have to go first at the beginning.
-func feedsOf(tx Tx, a account, s step, skip int) (feeds []victim, err error) {
+// feedsOf reads some feeds of an share, those that have to go first at the beginning.
+func feedsOf(tx Tx, a Share, s step, skip int) (feeds []victim, err error) {
 	bytes, which := taken, ``
 	if s.bodies {
 		bytes, which = `size`, ` and size > 0`
 	}
-	notEstablished := number(a.rank == RankNamedNew || a.rank == RankPublicNew)
+	notEstablished := number(a.Rank == RankNamedNew || a.Rank == RankPublicNew)
 	err = tx.Query(`select n, id, `+bytes+`, askers, last, asked from feed where owner = ?1 and configured = 0 and not_established = ?2 and url is not null`+which+`
-		order by days, coalesce(asked, last, 0), id limit ?3 offset ?4`, one(int64(a.owner), notEstablished, atOnceVictims, skip),
+		order by days, coalesce(asked, last, 0), id limit ?3 offset ?4`, one(int64(a.Owner), notEstablished, atOnceVictims, skip),
 		func(_ int, row Row) error {
 			var v victim
 			var id, askers []byte
 			var last, asked sql.NullInt64
 			err := row.Scan(&v.n, &id, &v.bytes, &askers, &last, &asked)
 			copy(v.id[:], id)
-			v.feedRow.owner, v.askers, v.last, v.asked = a.owner, decodeAskers(askers), timeOf(last, Never), timeOf(asked, Never)
+			v.feedRow.owner, v.askers, v.last, v.asked = a.Owner, decodeAskers(askers), timeOf(last, Never), timeOf(asked, Never)
 			feeds = append(feeds, v)
 			return err
 		})
