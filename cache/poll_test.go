@@ -18,38 +18,6 @@ import (
 	"github.com/feedpollard/pollard/policy"
 )
 
-// A bad answer replaces nothing, here and in the store.
-func TestNothingReplacesTheLastGoodVersion(t *testing.T) {
-	for name, bad := range map[string]policy.Answer{
-		"404":  failed(404, policy.FailureNotFound),
-		"html": ok("<!DOCTYPE html><html><body>Please log in</body></html>"),
-	} {
-		bubble(t, name, func(t *testing.T) {
-			answer := ok(rss(2, ""), "ETag", `"good"`)
-			g := newGateway(t, func(policy.Ask) policy.Answer { return answer }).open()
-			good := g.get(feedURL)
-			answer = bad
-			for range 2 {
-				time.Sleep(25 * time.Hour)
-				wantBody(t, g.get(feedURL), 200, "Entry 2")
-			}
-			g.restart()
-			w := g.get(feedURL)
-			wantBody(t, w, 200, "Entry 2")
-			if w.Header().Get("Etag") != good.Header().Get("Etag") {
-				t.Errorf("ETag changed from %s to %s", good.Header().Get("Etag"), w.Header().Get("Etag"))
-			}
-			if g.origin.polls() < 2 {
-				t.Fatal("the bad answer was never asked for")
-			}
-			// The validators still are those of the good version.
-			if v := g.origin.last().Validators; v.ETag != `"good"` {
-				t.Errorf("validators sent after bad answers: %+v", v)
-			}
-		})
-	}
-}
-
 func TestVolatileFeedKeepsItsETag(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		polls := 0
