@@ -14,6 +14,7 @@ import (
 
 	"github.com/feedpollard/pollard/cache/feedstate"
 	"github.com/feedpollard/pollard/cache/store"
+	"github.com/feedpollard/pollard/internal/feedurl"
 	"github.com/feedpollard/pollard/policy"
 )
 
@@ -96,6 +97,9 @@ func (f *Feed) Fields() (vary []string, header http.Header) {
 }
 
 func (f *Feed) rules() policy.Rules { return f.cache.settings.Load().Rules(f.key) }
+
+// URL returns the feed's URL, or the zero URL if it is a shield's.
+func (f *Feed) URL() feedurl.URL { return f.key.URL() }
 
 func (f *Feed) configured() bool { return f.cache.isConfigured(f.key.String()) }
 

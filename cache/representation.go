@@ -23,14 +23,8 @@ type sending struct {
 	release func()  // of bytes in hand; nil: none were taken
 }
 
-func (s sending) done() {
-	if s.release != nil {
-		s.release()
-	}
-}
-
 // representation returns the version in the coding that a request prefers, from
-// memory or else from the store. The caller ends it by done.
+// memory or else from the store. The caller calls its release.
 func (f *Feed) representation(r *http.Request, s *feedstate.State) (sending, error) {
 	preference, v := version.PreferenceOf(r.Header["Accept-Encoding"]), &s.Feed.Version
 	coding := preference.Best(v.IsGzip())

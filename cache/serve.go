@@ -217,7 +217,9 @@ func (f *Feed) withdraw(version uint64) bool {
 
 // write sends a representation. It returns the number of bytes of the body.
 func (f *Feed) write(w http.ResponseWriter, r *http.Request, s *feedstate.State, rep sending, how version.CacheStatus, now time.Duration) int64 {
-	defer rep.done()
+	if rep.release != nil {
+		defer rep.release()
+	}
 	f.headers(w.Header(), s, how, now)
 	n := s.Response.Write(w, r, rep.Representation, f.cache.now())
 	if rep.stream != nil && r.Method != http.MethodHead {
@@ -272,11 +274,10 @@ func (f *Feed) headers(h http.Header, s *feedstate.State, how version.CacheStatu
 
 func (f *Feed) newTimedFields(s *feedstate.State, how version.CacheStatus, now time.Duration) *timedFields {
 	m := &timedFields{state: s, second: int64(now / time.Second), how: how}
-	rules := f.rules()
-	age := s.MaxAge(now, rules)
+	age := s.MaxAge(now, f.rules)
 	if f.key.Shielded() {
 		next := age
-		if age = s.MaxAgeOfReaders(now, f.cache.now(), rules); next < age {
+		if age = s.MaxAgeOfReaders(now, f.cache.now(), f.rules); next < age {
 			// A CDN in front may ask as soon as there may be news (RFC 9213). s-maxage would forbid it to
 			// serve a stale feed while this server is down (RFC 9111 section 5.2.2.10).
 			m.cdnCacheControl = []string{"max-age=" + strconv.FormatInt(next, 10)}

@@ -37,6 +37,9 @@ func (t *table) known(key string) *Feed {
 	return nil
 }
 
+// InMemory returns the feed of a key if it is in memory, and nil otherwise.
+func (c *Cache) InMemory(key string) *Feed { return c.table.known(key) }
+
 // Feed returns the feed of a key, which is a canonical URL (package feedurl) or what a shield
 // makes of a request. If it is not in memory, its record is read, once for all requests of the
 // moment. A feed that is not known yet is polled when it is served.

@@ -47,7 +47,7 @@ func (f *Feed) Unavailable() *Unavailable {
 // unavailable returns why a feed has no version, by what [Feed.latest] returns.
 func (f *Feed) unavailable(s *feedstate.State, p *inFlight) *Unavailable {
 	now := f.cache.elapsed()
-	u := &Unavailable{Status: statusCode(s.Last.Failure), Reason: reasonFor(s.Last.Failure, s.Last.Error), RetryAfter: max(s.Left(now, f.rules()), time.Second), Site: s.Last.Site}
+	u := &Unavailable{Status: statusCode(s.Last.Failure), Reason: reasonFor(s.Last.Failure, s.Last.Error), RetryAfter: max(s.Left(now, f.rules), time.Second), Site: s.Last.Site}
 	switch {
 	case s.Feed.Alias != "":
 		u.Status, u.RedirectTo, u.Alias, u.RetryAfter = http.StatusFound, s.Feed.Alias, true, 0

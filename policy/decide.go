@@ -195,12 +195,10 @@ func (d *builder) unvalidated(r Rules, h History, note string) {
 
 // forReaders records what the document of an own site asks for. It has no effect.
 func (d *builder) forReaders(h History) {
-	for _, w := range h.explicitCandidates(d.at) {
-		if w.ofDocument() {
-			t := w.term()
-			t.Note = cmp.Or(t.Note, "for readers only")
-			d.add(t)
-		}
+	for _, w := range h.documentCandidates(d.at) {
+		t := w.term()
+		t.Note = cmp.Or(t.Note, "for readers only")
+		d.add(t)
 	}
 	for _, t := range h.Hints.skipTerms(d.at, d.at, d.at) {
 		t.Note = cmp.Or(t.Note, "for readers only")

@@ -18,6 +18,11 @@ func (h History) explicitCandidates(at time.Time) []candidate {
 	if w, ok := h.Freshness.candidate(); ok {
 		candidates = append(candidates, w)
 	}
+	return append(candidates, h.documentCandidates(at)...)
+}
+
+// documentCandidates returns those of the document, and not of the response.
+func (h History) documentCandidates(at time.Time) (candidates []candidate) {
 	if h.Hints.TTL != nil {
 		candidates = append(candidates, ttlCandidate(*h.Hints.TTL, h.Freshness))
 	}
@@ -30,23 +35,21 @@ func (h History) explicitCandidates(at time.Time) []candidate {
 	return candidates
 }
 
-// ofDocument reports whether the hint is the document's and not the response's.
-func (w candidate) ofDocument() bool {
-	return w.hint == HintTTL || w.hint == HintSy || w.hint == HintUpdateFrequency
-}
-
 // ReadersUntil returns until when the document of an own site asks its readers to wait, given the
 // time of its last poll and of its next: by the longest of ttl, sy and update frequency, and out of
 // skipHours and skipDays. It is never before next.
 func (h History) ReadersUntil(polled, next time.Time) time.Time {
 	until := next
-	for _, w := range h.explicitCandidates(polled) {
-		if w.valid && w.ofDocument() && polled.Add(w.wait).After(until) {
+	for _, w := range h.documentCandidates(polled) {
+		if w.valid && polled.Add(w.wait).After(until) {
 			until = polled.Add(w.wait)
 		}
 	}
 	if _, yes := h.Hints.completed(); yes && polled.Add(completeInterval).After(until) {
 		until = polled.Add(completeInterval)
+	}
+	if len(h.Hints.SkipHours)+len(h.Hints.SkipDays) == 0 {
+		return until
 	}
 	return h.Hints.windows().after(until, 0)
 }

@@ -113,7 +113,7 @@ func (s *State) HostPause(h policy.Host, pauses map[string]policy.Pause) (longes
 
 // MaxAgeOfReaders is [State.MaxAge] for the readers of a shielded feed: also as long as its document
 // asks them to wait, up to a day.
-func (s *State) MaxAgeOfReaders(now time.Duration, wall time.Time, rules policy.Rules) int64 {
+func (s *State) MaxAgeOfReaders(now time.Duration, wall time.Time, rules func() policy.Rules) int64 {
 	next := wall.Add(time.Duration(s.MaxAge(now, rules)) * time.Second)
 	until := s.Feed.History.ReadersUntil(s.Last.Decided, next)
 	return int64((min(until.Sub(wall), 24*time.Hour) + time.Second - 1) / time.Second)
@@ -122,7 +122,7 @@ func (s *State) MaxAgeOfReaders(now time.Duration, wall time.Time, rules policy.
 // MaxAge returns how long a reader need not ask again, in seconds: until the next planned poll,
 // as nothing changes before. If the poll is overdue, or the feed has become an alias, whose own
 // polls are rare, it is a minute.
-func (s *State) MaxAge(now time.Duration, rules policy.Rules) int64 {
+func (s *State) MaxAge(now time.Duration, rules func() policy.Rules) int64 {
 	left := s.Left(now, rules)
 	switch {
 	case s.Ended: // a feed may come back by hand
@@ -135,10 +135,11 @@ func (s *State) MaxAge(now time.Duration, rules policy.Rules) int64 {
 
 // Left returns the time until the next planned poll as readers learn it. Of a pause, they wait for
 // max_interval at most: it may end early, by a good answer to another feed of the host.
-func (s *State) Left(now time.Duration, rules policy.Rules) time.Duration {
+func (s *State) Left(now time.Duration, rules func() policy.Rules) time.Duration {
 	left := s.Due - now
 	if PauseAsked(s.Last.Winner) || s.Last.Winner == policy.HintRedirect {
-		left = min(left, max(rules.MinInterval, rules.MaxInterval))
+		r := rules()
+		left = min(left, max(r.MinInterval, r.MaxInterval))
 	}
 	return left
 }

@@ -36,7 +36,7 @@ func FuzzState(f *testing.F) {
 		}
 		s.Shown(false, 0)
 		s.Decision()
-		if age := s.MaxAge(0, policy.Rules{MaxInterval: 24 * time.Hour}); age != 3600 && (age != 60 || s.Feed.Alias == "") {
+		if age := s.MaxAge(0, func() policy.Rules { return policy.Rules{MaxInterval: 24 * time.Hour} }); age != 3600 && (age != 60 || s.Feed.Alias == "") {
 			t.Errorf("max-age %d", age)
 		}
 		status := (version.CacheStatus{}).Text(s.Due, !s.Ended, s.Last.Winner)
@@ -134,7 +134,7 @@ func TestMaxAge(t *testing.T) {
 		{policy.HintComplete, 7 * 24 * time.Hour, rules, 7 * 24 * hour},
 	} {
 		s := &State{Due: time.Minute + tt.left, Last: pollState{Winner: tt.winner}}
-		if got := s.MaxAge(time.Minute, tt.rules); got != tt.want {
+		if got := s.MaxAge(time.Minute, func() policy.Rules { return tt.rules }); got != tt.want {
 			t.Errorf("%s, %v left: max-age %d, want %d", tt.winner, tt.left, got, tt.want)
 		}
 	}

@@ -73,7 +73,7 @@ var suffixes = [codings]string{".gz", ""}
 
 // IsGzip reports whether the content is stored as gzip, which is how all readers get it
 // that accept gzip.
-func (v *Version) IsGzip() bool { return v.Coding == Gzip.String() }
+func (v *Version) IsGzip() bool { return v.Coding == names[Gzip] }
 
 // Names reports whether an entity tag of a request names the version, by weak comparison.
 // Tags of every coding do, as a reader may accept another coding than last time, and so does

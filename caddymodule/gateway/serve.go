@@ -42,10 +42,12 @@ func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyht
 		w, done = g.hideToken(w, r)
 		defer done()
 	}
-	if page, ok := g.parsePage(r); ok {
-		return g.servePage(w, r, next, page)
-	}
 	req := g.parse(r)
+	if req.configured == "" && !req.byURL {
+		if page, ok := g.parsePage(r); ok {
+			return g.servePage(w, r, next, page)
+		}
+	}
 	if !req.forGateway() {
 		return g.passOn(w, r, next, noSuchPath(r.URL.EscapedPath()))
 	}
@@ -93,8 +95,9 @@ func (g *Gateway) serveFeed(w http.ResponseWriter, r *http.Request, req request)
 		}
 		var sent cache.Sent
 		if sent, err = g.serve(w, r, feed, req); err == nil {
-			g.engine.GatewayRequests().Served(sent)
-			poller.Report(r, poller.ResultOf(sent), feed.Key(), "")
+			result := poller.ResultOf(sent)
+			g.engine.GatewayRequests().Count(result, sent.Bytes)
+			poller.Report(r, result, feed.Key(), "")
 			return nil
 		}
 		if u, ok := errors.AsType[*cache.Unavailable](err); ok && u.RedirectTo != "" {
@@ -211,8 +214,7 @@ func (g *Gateway) serve(w http.ResponseWriter, r *http.Request, feed *cache.Feed
 	if err != nil {
 		return cache.Sent{}, err
 	}
-	g.engine.CountReader(feed.Key(), r.UserAgent(), poller.Client(r))
-	g.engine.CountAnswer(feed.Key(), sent.Bytes)
+	g.engine.CountReader(feed.Key(), r.UserAgent(), poller.Client(r), sent.Bytes)
 	return sent, nil
 }
 
@@ -231,7 +233,7 @@ func (g *Gateway) find(r *http.Request, req *request) (*cache.Feed, error) {
 		}
 		return feed, err
 	}
-	u, err := feedurl.Parse(req.by.target)
+	u, err := g.urlOf(r.Context(), req.by.target)
 	if err != nil {
 		return nil, err
 	}
@@ -248,6 +250,16 @@ func (g *Gateway) find(r *http.Request, req *request) (*cache.Feed, error) {
 	feed, err := g.feedFor(r, req.by, from, u)
 	req.alias = err == nil && feed.Key() != u.String()
 	return feed, err
+}
+
+// urlOf returns the URL of a feed as a reader has written it. That of a feed in memory is parsed already.
+func (g *Gateway) urlOf(ctx context.Context, target string) (feedurl.URL, error) {
+	if c, err := g.engine.Opened(ctx); err == nil {
+		if f := c.InMemory(target); f != nil && f.URL().String() == target {
+			return f.URL(), nil
+		}
+	}
+	return feedurl.Parse(target)
 }
 
 // leadsBack reports whether the URL of a configured feed leads to itself at this gateway, under the name

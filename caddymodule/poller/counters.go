@@ -303,9 +303,11 @@ func (e *Engine) Subscribers(feed string) int {
 	return max(e.counters.feeds.Subscribers(feed, now), e.counters.earlier.Subscribers(feed, now))
 }
 
-// CountReader counts a reader of a gateway's feed, for the number of its subscribers.
-func (e *Engine) CountReader(feed, userAgent string, client netip.Addr) {
-	e.counters.feeds.Feed(feed).CountReader(e.counters.key.Load().Reader(userAgent, client))
+// CountReader counts a reader of a gateway's feed, for the number of its subscribers, and the answer.
+func (e *Engine) CountReader(feed, userAgent string, client netip.Addr, bytes int64) {
+	c := e.counters.feeds.Feed(feed)
+	c.CountReader(e.counters.key.Load().Reader(userAgent, client))
+	c.CountAnswer(bytes)
 }
 
 // CountAnswer counts a request that was answered with a feed or a 304.

@@ -79,8 +79,7 @@ func startNode(t *testing.T, s store.Store, node string) *Engine {
 
 // count counts a request, and a poll.
 func count(e *Engine, client string) {
-	e.CountReader(someFeed, "A/1", netip.MustParseAddr(client))
-	e.CountAnswer(someFeed, 100)
+	e.CountReader(someFeed, "A/1", netip.MustParseAddr(client), 100)
 	e.RecordReader(readers.Request{
 		Time: time.Now(), Feed: someFeed, UserAgent: "A/1", Client: netip.MustParseAddr(client),
 		Method: "GET", Status: 200, Bytes: 100,
@@ -301,7 +300,7 @@ func TestEarlierCounters(t *testing.T) {
 		if n := e.Traffic(t.Context(), all, all).Total.Requests; n != 10 {
 			t.Errorf("%d requests, want 10", n)
 		}
-		e.CountReader(someFeed, "A/1", netip.MustParseAddr("192.0.2.1"))
+		e.CountReader(someFeed, "A/1", netip.MustParseAddr("192.0.2.1"), 0)
 		for _, want := range []int{3, 3, 0} { // weeks later; of the new reader the week is not repeated
 			if n := e.Subscribers(someFeed); n != want {
 				t.Errorf("%d subscribers, want %d", n, want)

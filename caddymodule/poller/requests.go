@@ -79,9 +79,6 @@ func (q *Requests) Count(r Result, bytes int64) {
 	q.bytes.Add(float64(max(bytes, 0)))
 }
 
-// Served counts a request that was answered with the feed.
-func (q *Requests) Served(sent cache.Sent) { q.Count(ResultOf(sent), sent.Bytes) }
-
 // Refused counts a request that was answered with an error, and returns its result.
 func (q *Requests) Refused(status int) Result {
 	result := ResultRefused

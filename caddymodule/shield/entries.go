@@ -10,6 +10,8 @@ import (
 
 	"github.com/caddyserver/caddy/v2"
 	lru "github.com/hashicorp/golang-lru/v2"
+
+	"github.com/feedpollard/pollard/internal/feedurl"
 )
 
 const (
@@ -30,8 +32,9 @@ type entries struct {
 	byKey *lru.TwoQueueCache[string, *entry]
 	mu    sync.Mutex // held while an entry is added
 
-	passed passed      // requests for feeds that went to the origin
-	stored storedFeeds // for publish pings
+	host   atomic.Pointer[hostPort] // of the last request
+	passed passed                   // requests for feeds that went to the origin
+	stored storedFeeds              // for publish pings
 }
 
 func newEntries() (caddy.Destructor, error) {
@@ -48,6 +51,21 @@ type entry struct {
 	feed        atomic.Bool  // a response was a feed
 	loops       atomic.Bool  // the last poll got status 508
 	bypassUntil atomic.Int64 // in Unix milliseconds
+}
+
+// hostPort is a host in the form of [feedurl.HostPort].
+type hostPort struct{ scheme, sent, normal string }
+
+// hostPort returns a host in that form. Nearly all requests for a site have the same one.
+func (s *entries) hostPort(scheme, sent string) (string, error) {
+	if last := s.host.Load(); last != nil && last.scheme == scheme && last.sent == sent {
+		return last.normal, nil
+	}
+	normal, err := feedurl.HostPort(scheme, sent)
+	if err == nil {
+		s.host.Store(&hostPort{scheme, sent, normal})
+	}
+	return normal, err
 }
 
 // get returns the entry of a key, or nil.

@@ -25,7 +25,7 @@ func (s *Shield) keyOf(r *http.Request) (poller.ShieldKey, bool) {
 	k := poller.ShieldKey{Shield: s.identity, Scheme: poller.Scheme(r)}
 	host, forwarded := poller.Hosts(r)
 	var err error
-	if k.Host, err = feedurl.HostPort(k.Scheme, host); err != nil {
+	if k.Host, err = s.entries.hostPort(k.Scheme, host); err != nil {
 		return k, false
 	}
 	if forwarded != "" {

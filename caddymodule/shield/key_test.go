@@ -20,7 +20,7 @@ import (
 
 // No query makes a request look like the rewrite of another one.
 func TestShieldKeyIsUnambiguous(t *testing.T) {
-	s := &Shield{identity: "b"}
+	s := &Shield{identity: "b", entries: new(entries)}
 	seen := make(map[string]string)
 	for _, targets := range [][2]string{ // original, rewritten
 		{"/feed", "/feed"}, {"/feed", "/index.php"}, {"/index.php", "/index.php"}, {"/feed?a /index.php", "/feed?a /index.php"},
@@ -51,7 +51,7 @@ func TestShieldKeyIsUnambiguous(t *testing.T) {
 
 // Requests with very long URLs have no key, so nothing of them is stored.
 func TestLongURLHasNoKey(t *testing.T) {
-	if k, ok := new(Shield).keyOf(stage.Request("GET", blog+"/feed?"+strings.Repeat("x", maxKey))); ok {
+	if k, ok := (&Shield{entries: new(entries)}).keyOf(stage.Request("GET", blog+"/feed?"+strings.Repeat("x", maxKey))); ok {
 		t.Errorf("a key of %d bytes", len(k.String()))
 	}
 }

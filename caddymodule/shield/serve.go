@@ -49,10 +49,13 @@ func (s *Shield) serveFeed(w http.ResponseWriter, r *http.Request, next caddyhtt
 	if err != nil {
 		return s.pass(w, r, next) // a site without a shield is better than none
 	}
-	if !s.mayPoll(c, r, key) {
+	e := s.entries.request(key, time.Now())
+	if !mayPoll(c, r, key, e) {
 		return s.passAndDetect(w, r, next, key)
 	}
-	e := s.entries.add(key)
+	if e == nil {
+		e = s.entries.add(key)
+	}
 	feed, err := s.engine.Feed(r.Context(), key)
 	if err != nil {
 		return s.passAndDetect(w, r, next, key)
@@ -82,14 +85,13 @@ func (s *Shield) serveFeed(w http.ResponseWriter, r *http.Request, next caddyhtt
 }
 
 // mayPoll reports whether a request may cause a poll: it seems to be for a feed. For anything
-// else a poll would be a second request to the origin.
-func (s *Shield) mayPoll(c *cache.Cache, r *http.Request, key string) bool {
-	now := time.Now()
-	if e := s.entries.request(key, now); e != nil {
+// else a poll would be a second request to the origin. e is the entry of its key, or nil.
+func mayPoll(c *cache.Cache, r *http.Request, key string, e *entry) bool {
+	if e != nil {
 		if e.feed.Load() {
 			return true
 		}
-		if e.bypasses(now) {
+		if e.bypasses(time.Now()) {
 			return false
 		}
 	}
@@ -136,9 +138,10 @@ func (s *Shield) answer(w http.ResponseWriter, r *http.Request, next caddyhttp.H
 	if err != nil {
 		return s.pass(w, r, next) // the version was withdrawn a moment ago
 	}
-	s.engine.ShieldRequests().Served(sent)
+	result := poller.ResultOf(sent)
+	s.engine.ShieldRequests().Count(result, sent.Bytes)
 	s.engine.CountAnswer(key, sent.Bytes)
-	poller.Report(r, poller.ResultOf(sent), key, "")
+	poller.Report(r, result, key, "")
 	observed.Status, observed.Bytes = sent.Status, sent.Bytes
 	if s.Defend != nil {
 		s.engine.Limiter.Answered(s.Defend.limits, observed)

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/feedpollard/pollard/cache/version"
+	"github.com/feedpollard/pollard/internal/feedurl"
 	"github.com/feedpollard/pollard/internal/status"
 )
 
@@ -56,12 +57,12 @@ type agent struct {
 }
 
 func (c *Counters) count(r *Request, by *agent, identity uint64) {
-	c.agent, c.UserAgent, c.Network = by, by.UserAgent, network(r.Client)
+	c.agent, c.UserAgent, c.Network = by, by.UserAgent, feedurl.Network(r.Client)
 	if by.Subscribers > 0 {
 		c.Subscribers = by.Subscribers
 	}
 	sketch(c.Clients[:]).add(identity)
-	sketch(c.Nets[:]).add(networkHash(c.Network))
+	sketch(c.Nets[:]).add(common.address(c.Network.Addr()))
 	c.countTime(r.Time)
 	c.Requests++
 	c.Bytes += r.Bytes

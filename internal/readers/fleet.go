@@ -6,6 +6,8 @@ package readers
 import (
 	"net/http"
 	"time"
+
+	"github.com/feedpollard/pollard/internal/feedurl"
 )
 
 const (
@@ -27,7 +29,7 @@ func (l *Limiter) checkFleet(d Limits, s *state, r *Request) Verdict {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	taken, _ := l.fleets.find(l.seed.text(d.Fleet))
-	from := l.seed.address(network(r.Client).Addr())
+	from := l.seed.address(feedurl.Network(r.Client).Addr())
 	var free time.Time
 	*taken, free = remaining(*taken, from, r.Time, d.interval())
 	if free.After(r.Time) {

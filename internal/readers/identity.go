@@ -8,12 +8,14 @@ import (
 	"net/netip"
 
 	"github.com/cespare/xxhash/v2"
-	"github.com/feedpollard/pollard/internal/feedurl"
 )
 
 // seed keys the hashes by which counters are found. They are valid in this process only,
 // and clients cannot choose values that collide.
 type seed uint64
+
+// common is the seed of hashes that are the same in all processes.
+const common = seed(1)
 
 func newSeed() seed { return seed(rand.Uint64()) }
 
@@ -47,15 +49,7 @@ func join(a, b uint64) uint64 {
 // identity returns the hash of User-Agent and full address. It is the same in all processes,
 // because sketches are merged. It cannot be recovered from a sketch.
 func identity(r *Request) uint64 {
-	const common = seed(1)
 	userAgent := r.UserAgent[:min(len(r.UserAgent), maxAgent)]
 	// Sketches in stores have a third part, which is empty for readers of shields.
 	return join(join(common.text(userAgent), common.address(r.Client.Unmap())), common.text(""))
 }
-
-// networkHash returns the hash of a network for sketches.
-func networkHash(p netip.Prefix) uint64 { return seed(1).address(p.Addr()) }
-
-// network returns the part of an address that may be kept: the /24 of IPv4 or the /48 of
-// IPv6, the largest prefix that one customer usually has. It is invalid if the address is.
-func network(a netip.Addr) netip.Prefix { return feedurl.Network(a) }

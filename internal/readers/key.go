@@ -10,6 +10,8 @@ import (
 	"hash"
 	"net/netip"
 	"sync"
+
+	"github.com/feedpollard/pollard/internal/feedurl"
 )
 
 // Key makes the hashes by which readers are recognized without being named: an HMAC with the
@@ -47,7 +49,7 @@ func (k *Key) Reader(userAgent string, client netip.Addr) uint64 {
 			m.text = append(m.text, c)
 		}
 	}
-	if network := network(client); network.IsValid() {
+	if network := feedurl.Network(client); network.IsValid() {
 		address := network.Addr().As16()
 		m.text = append(m.text, address[:]...)
 	}

@@ -61,8 +61,11 @@ func (r *Request) whole() bool {
 	if r.Method != http.MethodGet || r.Conditional() && r.Validators != version.Unknown {
 		return false
 	}
+	if r.IfNoneMatch != "" || r.IfModifiedSince == "" {
+		return true
+	}
 	_, dated := httpfield.ParseDate(r.IfModifiedSince)
-	return r.IfNoneMatch != "" || !dated
+	return !dated
 }
 
 // FromHTTP returns a Request with the headers of r. The caller sets Validators, SkipHours,

@@ -21,6 +21,8 @@ import (
 	"time"
 
 	"github.com/hashicorp/golang-lru/v2/simplelru"
+
+	"github.com/feedpollard/pollard/internal/feedurl"
 )
 
 const (
@@ -143,7 +145,7 @@ func (s *Statistics) count(r *Request) {
 	if fresh {
 		*by = s.parse(userAgent)
 	}
-	period, keys, feed, identity := s.period(r.Time), s.keys(r.Feed, by, network(r.Client)), "", identity(r)
+	period, keys, feed, identity := s.period(r.Time), s.keys(r.Feed, by, feedurl.Network(r.Client)), "", identity(r)
 	for i, key := range keys {
 		c, fresh := s.lists[i].find(join(key, uint64(period)))
 		if fresh {
