@@ -295,7 +295,7 @@ func TestCaddyfileWarnings(t *testing.T) {
 		{"chosen feeds in a handle", site("handle /feeds/* {\nfeed_gateway {\nfeed /feeds/a.xml https://b.test/a\n}\n}"), ""},
 		{"an order of its own", "{\norder feed_gateway first\n}\n" + site("feed_gateway\nrespond hi"), ""},
 		{"feeds of other sites", gateway("feed /a.xml http://a.test:8081/a.xml\nfeed /b.xml http://c.test:8080/a.xml\nfeed /c.xml http://a.test:8080/blog.xml"), ""},
-		{"clients", gateway("clients 192.168.1.5 10.0.0.0/8 ::1"), ""},
+		{"clients", gateway("clients 192.168.1.5 10.0.0.0/8 ::1 ::ffff:10.0.0.0/104"), ""},
 		{"rules", site("feed_shield {\norigin {\nrespond x\n}\ndefend {\nunconditional 4h\nexempt Amazon Music Podcast unconditional\nexempt 10.0.0.1\n}\n}"), ""},
 	} {
 		if err := os.WriteFile(file, []byte(tt.caddyfile), 0o644); err != nil {

@@ -175,6 +175,17 @@ func destination(a netip.Addr) (end netip.Addr, kind string) {
 	return a, kind
 }
 
+// PrivateAddress returns the words in which a poll fails at a URL whose host has a private address that
+// is not allowed.
+func PrivateAddress(u feedurl.URL) string {
+	const remedy = " address: add it to private_upstreams to allow it"
+	if ip := u.Addr(); ip.IsValid() {
+		end, kind := destination(ip)
+		return (&AddressError{end.String(), kind + remedy}).Error()
+	}
+	return u.HostPort() + ": its address is a private" + remedy
+}
+
 // dialed is the kind of address of a connection.
 type dialed int
 

@@ -107,7 +107,7 @@ func TestGuardPrivateUpstreams(t *testing.T) {
 }
 
 // A feed that is configured may be reached wherever it is, unless a public address redirects
-// there.
+// there. Of others, a gateway has the words.
 func TestGuardOwn(t *testing.T) {
 	c := New()
 	defer c.Close()
@@ -126,6 +126,8 @@ func TestGuardOwn(t *testing.T) {
 		u := mustParse(t, tt.url)
 		if err := c.guardOf(u, tt.moved).checkHost(u); (err == nil) != tt.want {
 			t.Errorf("%s (moved: %v): %v", tt.url, tt.moved, err)
+		} else if err != nil && !tt.moved && err.Error() != PrivateAddress(u) {
+			t.Errorf("%s: %v, want %s", tt.url, err, PrivateAddress(u))
 		}
 	}
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/feedpollard/pollard/caddymodule/config"
 	"github.com/feedpollard/pollard/caddymodule/poller"
 	"github.com/feedpollard/pollard/internal/feedurl"
+	"github.com/feedpollard/pollard/upstream"
 )
 
 // access decides which clients may request feeds by URL, and which feeds. It does not concern
@@ -100,7 +101,8 @@ func (a *access) checkURL(u feedurl.URL) error {
 	case !a.hasAllow && a.list == nil:
 		if a.private != nil && a.private(u) {
 			// Of a private host that the configuration names, only the configured feed is polled.
-			return fmt.Errorf("%s is not public: add it to private_upstreams, or request the feed at its own path", host)
+			// In the words of a poll: a stranger cannot tell that it is configured.
+			return errors.New(upstream.PrivateAddress(u))
 		}
 		return nil
 	case a.list == nil:

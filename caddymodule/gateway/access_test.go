@@ -31,7 +31,7 @@ func TestAuthorize(t *testing.T) {
 	allow := Gateway{Allow: []string{"good.example", "*.good.example"}, Deny: []string{"bad.good.example"}}
 	listed := Gateway{OPML: list, Deny: []string{"bad.example"}}
 	both := Gateway{OPML: list, Allow: []string{"good.example"}}
-	clients := Gateway{Clients: []string{"private", "203.0.113.0/24", "2001:db8::/32"}}
+	clients := Gateway{Clients: []string{"private", "203.0.113.0/24", "2001:db8::/32", "::ffff:198.18.0.0/111"}}
 	ranges := Gateway{Clients: []string{"203.0.113.5"}}
 	tokens := Gateway{Tokens: map[string]string{"a": "the-first-of-the-tokens", "b": "{env.POLLARD_TEST_SECRET}"}, Deny: []string{"bad.example"}}
 	byAddress := func(client string) (urlRequest, string) { return urlRequest{}, client }
@@ -54,10 +54,13 @@ func TestAuthorize(t *testing.T) {
 		{"default, abroad", open, byAddress, stage.Outside, "https://x.example/f", "`clients` line does not cover 203.0.113.5"},
 		{"any", Gateway{Clients: []string{"any"}}, byAddress, "", "https://x.example/f", ""},
 		{"a range", clients, byAddress, stage.Outside, "https://x.example/f", ""},
+		{"a mapped range", clients, byAddress, "198.19.0.1", "https://x.example/f", ""},
 		{"an IPv6 range", clients, byAddress, "2001:db8::1", "https://x.example/f", ""},
 		{"private beside ranges", clients, byAddress, stage.Home, "https://x.example/f", ""},
 		{"outside of all", clients, byAddress, "198.51.100.1", "https://x.example/f", "`clients` line does not cover 198.51.100.1"},
 		{"ranges without private", ranges, byAddress, stage.Home, "https://x.example/f", "`clients` line does not cover 192.168.1.7"},
+
+		{"a configured feed at a private address", open, byAddress, stage.Home, "http://10.1.2.3/f", "10.1.2.3 is a private address: add it to private_upstreams to allow it"},
 
 		{"allowed host", allow, byAddress, stage.Home, "https://good.example/f", ""},
 		{"not allowed", allow, byAddress, stage.Home, "https://x.example/f", "`allow` lines do not cover x.example"},
@@ -84,6 +87,7 @@ func TestAuthorize(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
+			a.private = func(u feedurl.URL) bool { return u.Name() == "10.1.2.3" }
 			by, from := tt.who(tt.arg)
 			address, _ := netip.ParseAddr(from)
 			feed, err := feedurl.Parse(tt.feed)
