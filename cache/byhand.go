@@ -177,7 +177,7 @@ func (c *Cache) Ping(ctx context.Context, key string) error {
 			wait, err = f.ping(c.open, began)
 		}
 		if err != nil && c.open.Err() == nil {
-			c.log().Warn("publish ping is lost, as the store cannot be written", urlField(f.key.String()), errField(err))
+			c.log().Warn("publish ping is lost, as the store cannot be written", c.urlField(f.key.String()), errField(err))
 		}
 	}) {
 		end()

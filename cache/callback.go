@@ -152,7 +152,7 @@ func (f *Feed) answerHub(w http.ResponseWriter, r *http.Request, p feedstate.Sub
 }
 
 func (f *Feed) logHub(message string, p feedstate.Subscription) {
-	f.cache.log().Info(message, urlField(f.key.String()), zap.String("hub", feedurl.Redact(p.Hub)), zap.String("mode", p.Mode))
+	f.cache.log().Info(message, f.cache.urlField(f.key.String()), zap.String("hub", feedurl.Redact(p.Hub)), zap.String("mode", p.Mode))
 }
 
 func leaseOf(text string) time.Duration {
@@ -189,7 +189,7 @@ func (f *Feed) takePush(w http.ResponseWriter, r *http.Request, p feedstate.Subs
 	w.WriteHeader(http.StatusAccepted)
 	if want == nil || !hmac.Equal(mac.Sum(nil), want) {
 		f.ignored.Add(1)
-		f.cache.log().Debug("push without a valid signature", urlField(f.key.String()))
+		f.cache.log().Debug("push without a valid signature", f.cache.urlField(f.key.String()))
 		return
 	}
 	f.pollPushed(feedstate.HubState{For: key.mark(f.id, p.HubRequest), Pushed: now})

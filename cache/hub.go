@@ -107,7 +107,7 @@ func (c *Cache) askHub(key hubKey, f *Feed, r feedstate.HubRequest, private bool
 	if err == nil {
 		err = fmt.Errorf("the hub answered %d %s", status, http.StatusText(status))
 	}
-	c.log().Warn("hub was asked in vain", urlField(f.key.String()), zap.String("hub", feedurl.Redact(r.Hub)), zap.String("mode", r.Mode), errField(err))
+	c.log().Warn("hub was asked in vain", c.urlField(f.key.String()), zap.String("hub", feedurl.Redact(r.Hub)), zap.String("mode", r.Mode), errField(err))
 	if r != f.state.Load().Feed.Push.Ended { // the lease of that one ends by itself
 		f.setHub(feedstate.HubState{For: key.mark(f.id, r), Refused: c.now().Round(0).UTC(), Wait: until.Round(0).UTC(), Why: feedurl.RedactText(feedurl.Message(err.Error()))})
 	}

@@ -100,7 +100,7 @@ func (f *Feed) putOff(s *feedstate.State, e pollRequest, origin Origin, rules po
 // stands until it expires.
 func (f *Feed) recoverPanic() {
 	if p := recover(); p != nil {
-		f.cache.log().Error("poll panicked, the feed waits until its claim expires", urlField(f.key.String()), zap.Any("panic", p), zap.ByteString("stack", debug.Stack()))
+		f.cache.log().Error("poll panicked, the feed waits until its claim expires", f.cache.urlField(f.key.String()), zap.Any("panic", p), zap.ByteString("stack", debug.Stack()))
 	}
 }
 
@@ -132,7 +132,7 @@ func (f *Feed) attempt(ctx context.Context, g *grant, s *feedstate.State, e poll
 	a := policy.Answer{Asked: f.cache.now(), URL: f.key.String()}
 	defer func() {
 		if p := recover(); p != nil {
-			f.cache.log().Error("poll panicked", urlField(f.key.String()), zap.Any("panic", p), zap.ByteString("stack", debug.Stack()))
+			f.cache.log().Error("poll panicked", f.cache.urlField(f.key.String()), zap.Any("panic", p), zap.ByteString("stack", debug.Stack()))
 			v = feedstate.Classified{Pushed: e.pushed, Result: status.ResultFailed, Answer: policy.Answer{
 				Asked: a.Asked, At: f.cache.now(), URL: f.key.String(), Pauses: a.Pauses, Failure: policy.FailureInternal,
 				Err: errors.New("the gateway cannot deal with the answer: see its log"),
@@ -161,7 +161,7 @@ func (f *Feed) classify(s *feedstate.State, a policy.Answer) feedstate.Classifie
 	}
 	defer parsed()
 	if v = s.ClassifyDocument(f.key, f.configured(), a, f.cache.now()); v.Unlinked != "" {
-		f.cache.log().Debug("links were left as they are", urlField(f.key.String()), zap.String("problem", v.Unlinked))
+		f.cache.log().Debug("links were left as they are", f.cache.urlField(f.key.String()), zap.String("problem", v.Unlinked))
 	}
 	return v
 }

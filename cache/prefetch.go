@@ -128,7 +128,7 @@ func (c *Cache) returnLease(lease *store.Lease) {
 		ID: lease.ID, Token: lease.Token, Hold: lease.Hold, State: s.StoreState(c.isConfigured(lease.URL)), Host: lease.Host,
 	}
 	if err := c.store.Commit(context.WithoutCancel(c.life), o); err != nil {
-		c.log().Warn("claim could not be returned", urlField(lease.URL), errField(err))
+		c.log().Warn("claim could not be returned", c.urlField(lease.URL), errField(err))
 	}
 }
 

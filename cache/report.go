@@ -102,7 +102,7 @@ func (f *Feed) log(p Poll, detail string) {
 		return
 	}
 	fields := []zap.Field{
-		urlField(p.URL), zap.String("outcome", string(p.Result)), zap.Int("status", p.Status),
+		f.cache.urlField(p.URL), zap.String("outcome", string(p.Result)), zap.Int("status", p.Status),
 		zap.String("next_poll", p.NextText()), zap.String("hint", p.Winner),
 		zap.Duration("took", p.Took), zap.Int64("bytes", p.Wire),
 	}
@@ -121,7 +121,9 @@ func (f *Feed) log(p Poll, detail string) {
 	entry.Write(fields...)
 }
 
-func urlField(u string) zap.Field { return zap.String("feed", feedurl.Redact(u)) }
+func (c *Cache) urlField(key string) zap.Field {
+	return zap.String("feed", feedurl.Redact(c.settings.Load().Shown(key)))
+}
 
 func errField(err error) zap.Field {
 	if err == nil {

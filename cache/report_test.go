@@ -5,6 +5,7 @@ package cache_test
 
 import (
 	"context"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -76,7 +77,7 @@ func TestObservedPolls(t *testing.T) {
 	})
 }
 
-// The log has the details that an error leaves out.
+// The log has the details that an error leaves out, and the URL of a feed that its readers know.
 func TestLogHasDetails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		core, lines := zapobserver.New(zap.InfoLevel)
@@ -84,11 +85,12 @@ func TestLogHasDetails(t *testing.T) {
 		answer.Detail = "https://origin.test/: the gateway failed: panic: at the answer"
 		g := newGateway(t, func(policy.Ask) policy.Answer { return answer })
 		g.settings.Log, g.settings.Feeds = zap.New(core), []string{feedURL}
+		g.settings.Shown = func(key string) string { return strings.TrimPrefix(key, "https:") }
 		g.open()
 		g.get(feedURL)
 		synctest.Wait()
 		polled := lines.FilterMessage("polled").All()
-		if len(polled) != 1 || polled[0].ContextMap()["detail"] != answer.Detail {
+		if len(polled) != 1 || polled[0].ContextMap()["detail"] != answer.Detail || polled[0].ContextMap()["feed"] != strings.TrimPrefix(feedURL, "https:") {
 			t.Errorf("the log says %+v", polled)
 		}
 	})

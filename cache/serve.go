@@ -196,7 +196,7 @@ func (f *Feed) storeError(err error) error {
 // bodyLost drops the version of a feed whose body cannot be read any more.
 func (f *Feed) bodyLost(version uint64, err error) {
 	if f.withdraw(version) {
-		f.cache.log().Error("stored body is lost, the next poll fetches it again", urlField(f.key.String()), errField(err))
+		f.cache.log().Error("stored body is lost, the next poll fetches it again", f.cache.urlField(f.key.String()), errField(err))
 	}
 }
 

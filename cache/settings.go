@@ -64,6 +64,8 @@ type Settings struct {
 	Post func(ctx context.Context, hub feedurl.URL, form url.Values, private bool) (status int, until time.Time, err error)
 	// Observe is called after each poll, without locks held. Nil: nothing is called.
 	Observe func(Poll)
+	// Shown returns the URL that the log has for a key. Nil: the key itself.
+	Shown func(key string) string
 	// Forgotten is called with the keys of feeds that have been forgotten. Nil: nothing is called.
 	Forgotten func(keys []string)
 	Log       *zap.Logger // nil: nothing is logged
@@ -95,6 +97,9 @@ func (s Settings) filled() *Settings {
 	}
 	if s.Observe == nil {
 		s.Observe = func(Poll) {}
+	}
+	if s.Shown == nil {
+		s.Shown = func(key string) string { return key }
 	}
 	if s.Forgotten == nil {
 		s.Forgotten = func([]string) {}

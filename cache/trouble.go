@@ -238,5 +238,5 @@ const unreadableInterval = 10 * time.Second
 // logUnreadable logs that a read from the store has failed. While the store is away, each
 // reader finds that out, so not every failure is logged.
 func (c *Cache) logUnreadable(message, key string, err error) {
-	c.unreadable.Do(func() { c.log().Error(message, urlField(key), errField(err)) })
+	c.unreadable.Do(func() { c.log().Error(message, c.urlField(key), errField(err)) })
 }

@@ -247,6 +247,7 @@ func (a *App) resolveSettings(repl *caddy.Replacer) (err error) {
 		Polls:     a.Polls,
 		Disk:      a.Disk,
 		WebSub:    webSub,
+		Shown:     ReadersURL,
 		Log:       a.log,
 	}
 	return nil
