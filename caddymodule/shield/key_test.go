@@ -87,7 +87,8 @@ func TestQueryKept(t *testing.T) {
 	}
 }
 
-// Feeds count for the shield. They count for their readers if those may have made up the query.
+// Feeds count for the shield, from their first poll on. They count for their readers if those may have
+// made up the query.
 func TestShieldedFeedsHaveAskers(t *testing.T) {
 	const out, home = "203.0.113.9", stage.Home
 	for _, tt := range []struct {
@@ -104,7 +105,8 @@ func TestShieldedFeedsHaveAskers(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			sites := blog + " {\nbind void/site\nrewrite /old/feed /feed?\nrewrite /new/feed /feed?a=1\n" + shieldOf("x", tt.lines) + "}\n"
-			stage.Run(t, sites, stage.Feed(stage.Sample), func(s *stage.Stage) {
+			answer := stage.Plain(http.StatusServiceUnavailable, "later") // the first poll alone says for whom it was
+			stage.Run(t, sites, answer, func(s *stage.Stage) {
 				s.Send(from(tt.reader, blog+tt.path))
 				s.Stop()
 				db, err := sqlite.Open(s.Dir, sqlite.Options{})

@@ -63,6 +63,7 @@ func (s *Shield) serveFeed(w http.ResponseWriter, r *http.Request, next caddyhtt
 	if feed.New() && s.engine.NewFeeds.Take(s.readerOf(r), time.Now()) > 0 {
 		return s.pass(w, r, next) // its network has requested too many new feeds
 	}
+	feed.Ask(s.askerOf(r, k))                 // the first poll has the rank of who asked
 	waited, served := feed.Await(r.Context()) // all readers of a slow origin wait for one poll
 	if !served {
 		if left := r.Context().Err(); left != nil {
@@ -74,7 +75,6 @@ func (s *Shield) serveFeed(w http.ResponseWriter, r *http.Request, next caddyhtt
 		}
 		return s.passAndDetect(w, r, next, key)
 	}
-	feed.Ask(s.askerOf(r, k))
 	vary, stored := feed.Fields()
 	if field := differs(r, vary, stored); field != "" {
 		s.entries.passed.add(k.Host, field)
