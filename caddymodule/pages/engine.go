@@ -106,7 +106,7 @@ func (e *EngineSource) Trouble() status.Trouble {
 		shown = status.Trouble{Offline: all.Offline, StoreAway: all.StoreAway, OfflineSince: all.OfflineSince, StoreAwaySince: all.StoreAwaySince}
 	}
 	if e.shield != "" {
-		shown.Proxies = e.engine.Limiter.Proxies()
+		shown.Proxies = e.engine.Limiter.Proxies(func(feed string) bool { return e.viewer.Shown(feed, "", nil) })
 	}
 	return shown
 }

@@ -48,7 +48,7 @@ const (
 
 // publisher returns what of the site keeps the shield from its work.
 func (s *Shield) publisher(ctx context.Context) pages.Publisher {
-	p := pages.Publisher{Passed: s.entries.passed.of(s.serves), Proxies: s.engine.Limiter.Proxies()}
+	p := pages.Publisher{Passed: s.entries.passed.of(s.serves), Proxies: s.pages.Source.Trouble().Proxies}
 	if notice := s.loopNotice(); notice != "" {
 		p.Notices = append(p.Notices, notice)
 	}

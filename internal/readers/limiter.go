@@ -4,9 +4,11 @@
 package readers
 
 import (
+	"cmp"
 	"net/http"
 	"net/netip"
 	"slices"
+	"strings"
 	"sync"
 
 	"github.com/feedpollard/pollard/cache/version"
@@ -35,7 +37,7 @@ type Limiter struct {
 	shards [shards]shard // by feed and address
 
 	mu      sync.Mutex   // guards all below
-	proxies lru[proxy]   // by address
+	proxies lru[proxy]   // by address and site
 	fleets  lru[[]place] // by fleet
 }
 
@@ -49,6 +51,7 @@ type shard struct {
 // proxy is an address that sends X-Forwarded-For and is not trusted.
 type proxy struct {
 	address netip.Addr
+	feed    string   // that it has asked for first
 	clients []uint64 // hashes of the first proxyClients that it forwarded
 }
 
@@ -135,20 +138,22 @@ func (l *Limiter) countForwarded(r *Request) {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	p, _ := l.proxies.find(l.seed.address(r.Client))
-	p.address = r.Client
+	_, path, _ := strings.Cut(r.Feed, "://")
+	site, _, _ := strings.Cut(path, "/")
+	p, _ := l.proxies.find(l.seed.text(r.Client.String() + " " + site))
+	p.address, p.feed = r.Client, cmp.Or(p.feed, r.Feed)
 	if client := l.seed.text(shortened(r.Forwarded)); len(p.clients) < proxyClients && !slices.Contains(p.clients, client) {
 		p.clients = append(p.clients, client)
 	}
 }
 
 // Proxies returns the addresses that have forwarded the requests of several clients
-// without being trusted, the latest last.
-func (l *Limiter) Proxies() (addresses []netip.Addr) {
+// of a site without being trusted, the latest last. serves reports whether the site of a feed counts.
+func (l *Limiter) Proxies(serves func(feed string) bool) (addresses []netip.Addr) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, p := range l.proxies.Values() {
-		if len(p.clients) >= proxyClients {
+		if len(p.clients) >= proxyClients && serves(p.feed) && !slices.Contains(addresses, p.address) {
 			addresses = append(addresses, p.address)
 		}
 	}

@@ -203,8 +203,11 @@ func TestProxies(t *testing.T) {
 			serve(t, l, Limits{Unconditional: time.Hour}, r)
 		}
 	}
-	if got := l.Proxies(); len(got) != 1 || got[0] != netip.MustParseAddr("192.0.2.1") {
+	if got := l.Proxies(func(string) bool { return true }); len(got) != 1 || got[0] != netip.MustParseAddr("192.0.2.1") {
 		t.Errorf("got %v", got)
+	}
+	if got := l.Proxies(func(string) bool { return false }); len(got) != 0 {
+		t.Errorf("of other sites: %v", got)
 	}
 }
 
