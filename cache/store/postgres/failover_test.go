@@ -139,3 +139,20 @@ func TestAwayForDays(t *testing.T) {
 	setServer(t, url, `wall = wall - interval '3 hours'`)
 	storetest.Grant(t, open(t, url), configured(1))
 }
+
+// Work that reads nothing is committed once, although another server has taken over.
+func TestFailoverCommitsOnce(t *testing.T) {
+	url := server(t).Database(t)
+	s := open(t, url)
+	exec(t, url, `create table pollard.saved (data bytea);
+		create function pollard.keep() returns trigger language plpgsql as $$begin insert into pollard.saved values (new.data); return null; end$$;
+		create trigger keep after insert or update on pollard.counters for each row execute function pollard.keep()`)
+	setServer(t, url, `name = 'another'`)
+	if err := s.SaveCounters(t.Context(), "one", []byte("1")); err != nil {
+		t.Fatal(err)
+	}
+	var n int
+	if err := connect(t, url).QueryRow(t.Context(), `select count(*) from pollard.saved`).Scan(&n); err != nil || n != 1 {
+		t.Errorf("saved %d times, %v", n, err)
+	}
+}

@@ -50,6 +50,11 @@ func (tx *transaction) run(work store.Work) error {
 	if err := work.Do(tx); err != nil {
 		return err
 	}
+	if tx.now == 0 { // nothing has been sent, and the server would commit whatever its epoch is
+		if err := tx.send(); err != nil {
+			return err
+		}
+	}
 	tx.queue(`commit`)
 	return tx.send()
 }
