@@ -4,12 +4,17 @@
 package cache_test
 
 import (
+	"encoding/hex"
 	"fmt"
+	"math/rand/v2"
 	"net/http"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"go.uber.org/zap"
+	zapobserver "go.uber.org/zap/zaptest/observer"
 
 	"github.com/feedpollard/pollard/cache/store"
 	"github.com/feedpollard/pollard/policy"
@@ -60,6 +65,54 @@ func TestRecordsGiveWay(t *testing.T) {
 			if served := served(); served != 20 || totals.Used > g.settings.Disk*12/10 {
 				t.Errorf("hour %d: %d of 20 feeds are served, %+v", hour, served, totals)
 			}
+		}
+	})
+}
+
+// The log says at once that the disk is nearly full, and once. So it does if configured feeds take more than the budget, which
+// they keep.
+func TestLogSaysThatDiskIsShort(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		core, lines := zapobserver.New(zap.WarnLevel)
+		said := func(when, message string, want int) {
+			t.Helper()
+			time.Sleep(time.Second)
+			if n := lines.FilterMessageSnippet(message).Len(); n != want {
+				t.Errorf("%s: the log has %d lines %q, want %d", when, n, message, want)
+			}
+		}
+		random := make([]byte, 40<<10) // which does not compress
+		rand.NewChaCha8([32]byte{}).Read(random)
+		g := newGateway(t, func(policy.Ask) policy.Answer {
+			return ok(rss(3, hex.EncodeToString(random)), "Cache-Control", "max-age=86400")
+		})
+		g.settings.Log, g.settings.Disk = zap.New(core), 64<<10
+		for i := range 4 {
+			g.settings.Feeds = append(g.settings.Feeds, fmt.Sprintf("https://home%d.test/", i))
+		}
+		g.store.hook(nil, func(call string, result any) error {
+			if call == "Totals" {
+				result.(*store.Totals).Short = true
+			}
+			return nil
+		})
+		g.open()
+		said("at the start", "nearly full", 1)
+		for _, url := range g.settings.Feeds {
+			wantBody(t, g.get(url), http.StatusOK, "<rss")
+		}
+		time.Sleep(2 * time.Hour)
+		said("hours later", "nearly full", 1)
+		said("hours later", "more than the disk budget", 1)
+		if s := g.Summary(t.Context()); s.DiskOver <= 0 || !s.DiskShort {
+			t.Errorf("the summary says %+v", s.Trouble)
+		}
+		g.restart()
+		for _, url := range g.settings.Feeds {
+			wantBody(t, g.get(url), http.StatusOK, "<rss")
+		}
+		if n := g.origin.polls(); n != 4 {
+			t.Errorf("%d polls of 4 feeds: versions were lost", n)
 		}
 	})
 }
