@@ -4,6 +4,7 @@
 package cache_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -81,7 +82,7 @@ func TestDatesOfAVersion(t *testing.T) {
 		time.Sleep(25 * time.Hour)
 		n, origin = 2, second
 		given := g.get(feedURL).Header().Get("Last-Modified")
-		changed := time.Now()
+		changed := time.Now().Add(time.Second) // a later version is of the next second
 		time.Sleep(30 * time.Minute)
 		now := time.Now()
 		for range 2 {
@@ -98,6 +99,34 @@ func TestDatesOfAVersion(t *testing.T) {
 				}
 			}
 			g.restart()
+		}
+	})
+}
+
+// A reader that sends the time of its last request gets a version that came later in that second, and one
+// that sends the date of the version gets 304. No date is later than that of the answer.
+func TestVersionLaterInASecond(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := 1
+		g := newGateway(t, func(policy.Ask) policy.Answer { return ok(rss(n, ""), "Cache-Control", "max-age=90000") }).open()
+		g.get(feedURL)
+		time.Sleep(2*time.Hour + 200*time.Millisecond)
+		asked := time.Now().UTC().Format(http.TimeFormat)
+		wantBody(t, g.get(feedURL), 200, "Entry 1")
+		n = 2
+		time.Sleep(300 * time.Millisecond)
+		must(g.Refresh(t.Context(), feedURL))
+		w := g.get(feedURL, "If-Modified-Since", asked)
+		wantBody(t, w, 200, "Entry 2")
+		given := w.Header().Get("Last-Modified")
+		for range 2 { // in the same second, and in the next one
+			w := g.get(feedURL, "If-Modified-Since", given)
+			wantBody(t, w, 304, "")
+			now := cmp.Or(w.Header().Get("Date"), time.Now().UTC().Format(http.TimeFormat))
+			if must(http.ParseTime(given)).After(must(http.ParseTime(now))) {
+				t.Errorf("Last-Modified %s in an answer of %s", given, now)
+			}
+			time.Sleep(500 * time.Millisecond)
 		}
 	})
 }

@@ -95,13 +95,16 @@ func (r *Response) NotModified(request http.Header, now time.Time) bool {
 	return r.version.NotModified(request, now)
 }
 
-// date returns Last-Modified, or nothing if that is in the future, as the clock was set back (RFC 9110
-// section 8.8.2.1).
-func (r *Response) date(now time.Time) []string {
+// setDate sets Last-Modified, which must not be later than Date (RFC 9110 section 8.8.2.1). A new version
+// is of the next second, and then so is Date. If the clock was set back, there is no Last-Modified.
+func (r *Response) setDate(h http.Header, now time.Time) {
 	if now.Before(r.datedFrom) {
-		return nil
+		return
 	}
-	return r.lastModified
+	h["Last-Modified"] = r.lastModified
+	if now.Before(r.version.LastModified) {
+		h["Date"] = r.lastModified
+	}
 }
 
 // WriteNotModified answers that what the reader has is still good (RFC 9110 section 15.4.5):
@@ -113,9 +116,7 @@ func (r *Response) WriteNotModified(w http.ResponseWriter, request http.Header, 
 	h := w.Header()
 	maps.Copy(h, r.notModified)
 	h["Vary"] = r.vary
-	if date := r.date(now); date != nil {
-		h["Last-Modified"] = date
-	}
+	r.setDate(h, now)
 	h["Etag"] = r.etags[PreferenceOf(request["Accept-Encoding"]).Best(r.version.IsGzip())] // that of a 200
 	w.WriteHeader(http.StatusNotModified)
 }
@@ -136,8 +137,8 @@ func (r *Response) Write(w http.ResponseWriter, request *http.Request, rep *Repr
 	h["Vary"], h["Etag"] = r.vary, r.etags[rep.Coding]
 	// A client that compares dates itself, as curl does, would drop the body of a 200 if its own date is not
 	// earlier.
-	if date := r.date(now); date != nil && !r.isNoLater(request.Header["If-Modified-Since"]) {
-		h["Last-Modified"] = date
+	if !r.isNoLater(request.Header["If-Modified-Since"]) {
+		r.setDate(h, now)
 	}
 	h["Content-Type"], h["X-Content-Type-Options"] = r.contentType, noSniff
 	if r.thirdParty {

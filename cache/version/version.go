@@ -139,14 +139,18 @@ func (v *Version) unmodifiedSince(date string, now time.Time) bool {
 	return !since.Before(v.LastModified.Add(settled)) && !since.Before(v.Since.Add(settled)) && !since.After(now.Add(ahead))
 }
 
-// LastModified returns the date of a new version: now, as no reader had it from here before. It is later
-// than that of the version before, unless the clock was set back.
+// LastModified returns the date of a new version. The first is of now. A later one is of the next second, as
+// some readers send the time of their last request, and in this second they may have got the version
+// before (RFC 9110 section 8.8.2.2). It is later than the date of that, unless the clock was set back.
 func LastModified(before, now time.Time) time.Time {
 	now = now.UTC().Truncate(time.Second)
+	if before.IsZero() {
+		return now
+	}
 	if next := before.Add(time.Second); next.After(now) && !next.After(now.Add(ahead)) {
 		return next.UTC()
 	}
-	return now
+	return now.Add(time.Second)
 }
 
 // oldest is before the first feeds: origins that do not know the date give such ones.
