@@ -84,7 +84,7 @@ func (n *node) record(i int, template *store.Saved) store.Saved {
 func (n *node) templates() (saved []store.Saved) {
 	const (
 		kinds = 40
-		polls = 9
+		polls = 7 // after eight, the next one is unconditional
 		apart = 26 * time.Hour
 	)
 	ctx := context.Background()

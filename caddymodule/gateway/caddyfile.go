@@ -80,10 +80,8 @@ func (g *Gateway) warnOfSite(h httpcaddyfile.Helper, site config.Site) {
 // leadsToFeed reports whether the gateway has a feed at a path or by URL.
 func (g *Gateway) leadsToFeed(u *url.URL) bool {
 	_, byURL := parseByURL(u, nil)
-	return byURL || slices.ContainsFunc(g.Feeds, func(f Feed) bool {
-		path, err := f.path()
-		return err == nil && path == u.Path
-	})
+	_, chosen := g.paths[u.Path]
+	return byURL || chosen
 }
 
 // leadsTo reports whether a URL leads to the site at an address of the Caddyfile.
@@ -143,6 +141,7 @@ func (g *Gateway) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 	if _, err := config.SomeArgs(d, 0, 0, ""); err != nil {
 		return err
 	}
+	g.paths = make(map[string]string)
 	return config.Lines{
 		"feed":  {Read: g.readFeed, Repeat: true},
 		"opml":  {Read: g.readOPML},
@@ -191,10 +190,8 @@ func (g *Gateway) readFeed(d *caddyfile.Dispenser) error {
 	if err != nil {
 		return d.WrapErr(err)
 	}
-	for _, other := range g.Feeds {
-		if taken, err := other.path(); err == nil && taken == path {
-			return d.Errf("feed %s is given twice", f.Path)
-		}
+	if _, taken := g.paths[path]; taken {
+		return d.Errf("feed %s is given twice", f.Path)
 	}
 	if err := f.Policy.Lines().ReadBlock(d); err != nil {
 		return err
@@ -202,7 +199,7 @@ func (g *Gateway) readFeed(d *caddyfile.Dispenser) error {
 	if err := f.check(); err != nil {
 		return d.WrapErr(err)
 	}
-	g.Feeds = append(g.Feeds, f)
+	g.Feeds, g.paths[path] = append(g.Feeds, f), f.URL
 	return nil
 }
 
