@@ -82,8 +82,8 @@ type clusterFeed struct {
 	servedAt time.Time
 }
 
-// clusterHost is when a host was asked last, and until when it must not be.
-type clusterHost struct{ asked, pause time.Time }
+// clusterHost is when a host was asked last, when it was asked for what it refused, and until when it must not be.
+type clusterHost struct{ asked, refused, pause time.Time }
 
 // cluster is some nodes over one store, and the origins that they poll, which check each request.
 type cluster struct {
@@ -112,7 +112,7 @@ var errDead = errors.New("the node is dead")
 // check reports what must not be, with what has happened before. The caller holds the lock.
 func (c *cluster) check(ok bool, format string, args ...any) {
 	if !ok {
-		c.t.Errorf("%v: %s, after\n\t%s", time.Since(epoch), fmt.Sprintf(format, args...), strings.Join(c.events[max(0, len(c.events)-6):], "\n\t"))
+		c.t.Errorf("%v: %s, after\n\t%s", time.Since(epoch), fmt.Sprintf(format, args...), strings.Join(c.events[max(0, len(c.events)-40):], "\n\t"))
 	}
 }
 
@@ -153,6 +153,7 @@ func (n *clusterNode) end(kill bool) {
 
 // RoundTrip sends a request. It counts, whatever becomes of the answer.
 func (n *clusterNode) RoundTrip(r *http.Request) (*http.Response, error) {
+	asked := time.Now()
 	h, version, a := n.arrive(r)
 	resp, err := (&origintest.Origin{Answer: func(*http.Request) response { return a }}).RoundTrip(r)
 	if n.dead.Load() {
@@ -166,9 +167,10 @@ func (n *clusterNode) RoundTrip(r *http.Request) (*http.Response, error) {
 		f.given = append(f.given, policy.Validators{ETag: a.Header.Get("ETag")})
 	}
 	host := n.hosts[r.URL.Host]
-	if h.pause == 0 && h.status < 400 { // which the store may hear of, though the node is cut off now
+	if h.pause == 0 && h.status < 400 && asked.After(host.refused) { // which the store may hear of, though the node is cut off now
 		host.pause = time.Time{}
 	}
+	n.note("%s, asked %v ago, answers %d: error %v", r.URL, now.Sub(asked), h.status, err)
 	if err != nil || n.cut.Load() {
 		return resp, err
 	}
@@ -179,9 +181,14 @@ func (n *clusterNode) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 	f.next, f.byHand = now.Add(max(wait, h.pause)), now.Add(max(time.Hour, h.pause))
 	if h.pause > 0 { // for the other feeds, which have the same rank
-		host.pause = now.Add(min(h.pause, time.Hour))
+		host.refused, host.pause = asked, now.Add(min(h.pause, time.Hour))
 	}
 	return resp, nil
+}
+
+// note adds to what has happened. The caller holds the lock.
+func (c *cluster) note(format string, args ...any) {
+	c.events = append(c.events, fmt.Sprintf("%v: ", time.Since(epoch))+fmt.Sprintf(format, args...))
 }
 
 // arrive checks a request, and makes the answer.
@@ -247,7 +254,7 @@ func (c *cluster) happen() {
 	n, do := c.nodes[i], c.random.IntN(10)
 	c.mu.Lock()
 	f := c.feeds[url]
-	c.events = append(c.events, fmt.Sprintf("%v: %d of node %d, %s", time.Since(epoch), do, i, url))
+	c.note("%d of node %d, %s", do, i, url)
 	c.mu.Unlock()
 	switch {
 	case do < 2:
@@ -272,8 +279,9 @@ func (c *cluster) happen() {
 		c.mu.Lock()
 		f.insisted = true
 		c.mu.Unlock()
-		_, _ = n.gateway.Refresh(c.t.Context(), url)
+		_, err := n.gateway.Refresh(c.t.Context(), url)
 		c.mu.Lock()
+		c.note("refreshed %s: %v", url, err)
 		f.insisted = false
 		c.mu.Unlock()
 	}

@@ -94,7 +94,7 @@ func commit(tx Tx, o Outcome, body newBody) (fenced bool, err error) {
 	}
 	f.save(tx, f.due(), o.PollState, o.FeedState)
 	for _, good := range o.Good {
-		if h := hosts[hostRowOf(o.ID, good.Host)]; h.answeredWell(tx, now, f.rank(), good.RateLimit) && h.name != name {
+		if h := hosts[hostRowOf(o.ID, good.Host)]; h.answeredWell(tx, now, f, good.RateLimit) && h.name != name {
 			readyWhen(tx, h)
 		}
 	}

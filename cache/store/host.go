@@ -40,7 +40,7 @@ const (
 
 // hostByName reads a host, once for each of its pauses.
 var hostByName = fmt.Sprintf(`select h.domain, h.free, h.turn, h.served_2, h.served_3, h.served_4, h.served_5, h.good, h.plain,
-	p.scope, p.until, p.why, p.step, p.url from host h left join pause p on p.scope in ('%s' || h.name, %s, %s) where h.name = ?1`,
+	p.scope, p.until, p.why, p.step, p.url, p.token from host h left join pause p on p.scope in ('%s' || h.name, %s, %s) where h.name = ?1`,
 	scopeRateLimit, scopesOf(policy.ScopeHost, `h.name`), scopesOf(policy.ScopeDomain, `coalesce(?2, h.domain)`))
 
 // scopesOf returns the scopes that a host or domain has, in SQL: one for all ranks, and one for each.
@@ -58,20 +58,22 @@ const odd = time.Minute
 // scan reads a row of [hostByName].
 func (h *hostRow) scan(row Row) error {
 	var (
-		domain            sql.NullString
-		free, good, plain sql.NullInt64
-		turn              sql.NullInt64
-		served            [4]sql.NullInt64
-		scope, why, url   sql.NullString
-		until, step       sql.NullInt64
+		domain             sql.NullString
+		free, good, plain  sql.NullInt64
+		turn               sql.NullInt64
+		served             [4]sql.NullInt64
+		scope, why, url    sql.NullString
+		until, step, token sql.NullInt64
 	)
-	err := row.Scan(&domain, &free, &turn, &served[0], &served[1], &served[2], &served[3], &good, &plain, &scope, &until, &why, &step, &url)
+	err := row.Scan(&domain, &free, &turn, &served[0], &served[1], &served[2], &served[3], &good, &plain, &scope, &until, &why, &step, &url, &token)
 	h.domain, h.free, h.turn, h.good, h.plain = domain.String, timeOf(free, 0), turn.Int64, timeOf(good, Never), plain.Int64
 	for i, owner := range served {
 		h.served[RankNamed+Rank(i)] = Owner(owner.Int64)
 	}
 	if scope.Valid {
-		h.pauses = append(h.pauses, newPauseRow(scope.String, timeOf(until, Never), why.String, int(step.Int64), url.String))
+		p := newPauseRow(scope.String, timeOf(until, Never), why.String, int(step.Int64), url.String)
+		p.token = Token(token.Int64)
+		h.pauses = append(h.pauses, p)
 	}
 	return err
 }

@@ -49,6 +49,7 @@ type pauseRow struct {
 	why   string
 	step  int    // pauses in a row
 	url   string // the feed whose poll was refused; empty: not known
+	token Token  // of that poll; 0: not known
 }
 
 func newPauseRow(scope string, until Time, why string, step int, url string) pauseRow {
@@ -92,15 +93,16 @@ func (h *hostRow) pauseOf(scope string) *pauseRow {
 }
 
 func (p *pauseRow) save(tx Tx, now Time) {
-	tx.Exec(`insert into pause (scope, until, why, step, url) values (?1, ?2, ?3, ?4, ?5) on conflict (scope)
-		do update set until = excluded.until, why = excluded.why, step = excluded.step, url = excluded.url`,
-		p.scope, int64(max(p.until, 0)), p.why, int64(p.step), p.url)
+	tx.Exec(`insert into pause (scope, until, why, step, url, token) values (?1, ?2, ?3, ?4, ?5, ?6) on conflict (scope) do update
+		set until = excluded.until, why = excluded.why, step = excluded.step, url = excluded.url, token = excluded.token`,
+		p.scope, int64(max(p.until, 0)), p.why, int64(p.step), p.url, int64(p.token))
 }
 
-// answeredWell records that the host has given a good answer to a feed of a rank: pauses of the rank and
-// below end, and those of its domain and of a rate limit may hold for fewer feeds. It reports whether there
-// were any.
-func (h *hostRow) answeredWell(tx Tx, now Time, r Rank, rateLimit bool) (were bool) {
+// answeredWell records that the host has given a good answer to a feed: pauses of its rank and below end, and
+// those of its domain and of a rate limit may hold for fewer feeds. It reports whether there were any. A pause
+// still holds if the poll that was refused was claimed after this one.
+func (h *hostRow) answeredWell(tx Tx, now Time, f *feedRow, rateLimit bool) (were bool) {
+	r := f.rank()
 	plain := h.plain &^ (1 << r)
 	if !h.exempt(now) { // what it answered before has been forgotten, or will be
 		plain = 0
@@ -115,7 +117,7 @@ func (h *hostRow) answeredWell(tx Tx, now Time, r Rank, rateLimit bool) (were bo
 	for i := range h.pauses {
 		p := &h.pauses[i]
 		were = were || p.until > now
-		if strings.HasPrefix(p.scope, policy.ScopeHost) && p.rank >= r && (p.until > now || p.step > 0) {
+		if strings.HasPrefix(p.scope, policy.ScopeHost) && p.rank >= r && (p.until > now || p.step > 0) && p.token <= f.token {
 			p.until, p.step = min(p.until, now), 0
 			p.save(tx, now)
 		}
@@ -140,7 +142,7 @@ func (h *hostRow) refused(tx Tx, now Time, f *feedRow, asked Pause) error {
 	if p.until > now.Add(maxHostPause+odd) {
 		p.until = now
 	}
-	p.until, p.why, p.step, p.url = max(p.until, now.Add(length)), asked.Why, p.step+1, f.url
+	p.until, p.why, p.step, p.url, p.token = max(p.until, now.Add(length)), asked.Why, p.step+1, f.url, max(p.token, f.token)
 	p.save(tx, now)
 	if !asked.Limited || asked.Domain == "" {
 		return nil
@@ -208,7 +210,7 @@ func restorePause(tx Tx, now Time, p Pause) {
 		return
 	}
 	tx.Exec(`insert into pause (scope, until, why, step, url) values (?1, ?2, ?3, ?4, ?6)
-		on conflict (scope) do update set until = excluded.until, why = excluded.why, step = excluded.step, url = excluded.url
+		on conflict (scope) do update set until = excluded.until, why = excluded.why, step = excluded.step, url = excluded.url, token = null
 		where pause.until <= excluded.until or pause.until > ?5`,
 		p.Scope, int64(now.Add(min(p.For, maxHostPause))), p.Why, int64(p.Step), int64(now.Add(maxHostPause+odd)), p.URL)
 }

@@ -181,3 +181,27 @@ func TestSiteRefusesForADay(t *testing.T) {
 		}
 	}
 }
+
+// A good answer ends the pause of a refusal only if its own poll was claimed later.
+func TestGoodAnswerToAnEarlierRequest(t *testing.T) {
+	s := newSite(t, 5)
+	s.now = s.now.Add(time.Hour)
+	claim := func(n int) store.Lease {
+		s.now = s.now.Add(s.host.Spacing)
+		url := fmt.Sprintf("https://www.site.test/3/%d", n)
+		return s.grant(url, s.owners[url])
+	}
+	early, late := claim(1), claim(2)
+	s.answer(late, -1)
+	s.answer(early, 0)
+	if got, want := s.waiting(), [6]int{3: 60, 4: 60, 5: 60}; got != want {
+		t.Errorf("after a good answer to an earlier request: waits of %v minutes, want %v", got, want)
+	}
+	s.now = s.now.Add(2 * time.Hour)
+	early, late = claim(3), claim(4)
+	s.answer(early, -1)
+	s.answer(late, 0)
+	if got := s.waiting(); got != [6]int{} {
+		t.Errorf("after a good answer to a later request: waits of %v minutes", got)
+	}
+}

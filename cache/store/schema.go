@@ -182,4 +182,7 @@ alter table host add column free_public bigint;
 alter table host add column plain bigint;
 
 -- the feed whose poll was refused; null: not known
-alter table pause add column url text`
+alter table pause add column url text;
+
+-- of the poll that was refused; null: not known
+alter table pause add column token bigint`

@@ -19,6 +19,7 @@ import (
 type paused struct {
 	until time.Duration
 	store.Pause
+	token store.Token // of the poll that was refused
 }
 
 // hostOf is what the model knows of a host.
@@ -104,8 +105,9 @@ func (m *model) said(f *known, rank store.Rank, o store.Outcome) {
 		}
 		h.plain[rank] = !g.RateLimit
 		for r := rank; r <= store.RankPublicNew; r++ {
-			if of := scope("host "+g.Name, r); m.pauses[of].until > m.now || m.pauses[of].Step > 0 {
-				m.pauses[of] = paused{until: min(m.now, m.pauses[of].until)}
+			of := scope("host "+g.Name, r)
+			if p := m.pauses[of]; (p.until > m.now || p.Step > 0) && p.token <= o.Token {
+				m.pauses[of] = paused{until: min(m.now, p.until)}
 			}
 		}
 	}
@@ -131,7 +133,7 @@ func (m *model) said(f *known, rank store.Rank, o store.Outcome) {
 		if p.For > 0 {
 			length = min(length, p.For)
 		}
-		own = paused{max(own.until, m.now+length), store.Pause{Why: p.Why, Step: own.Step + 1, Rank: int(rank)}}
+		own = paused{max(own.until, m.now+length), store.Pause{Why: p.Why, Step: own.Step + 1, Rank: int(rank)}, max(own.token, o.Token)}
 		m.pauses[scope(p.Scope, rank)] = own
 		if p.Limited {
 			m.limited(name, p.Domain, rank, own)
@@ -172,7 +174,7 @@ func (m *model) restorePause(t *rapid.T) {
 		t.Fatalf("Restore: %v", err)
 	}
 	if until := m.now + min(p.For, 24*time.Hour); until >= m.pauses[p.Scope].until {
-		m.pauses[p.Scope] = paused{until, p}
+		m.pauses[p.Scope] = paused{until: until, Pause: p}
 	}
 }
 
