@@ -33,7 +33,7 @@ func severalAddresses(url string) response {
 func TestAddressesOfOneFeed(t *testing.T) {
 	gaps := []time.Duration{0, time.Second, 5 * time.Minute, time.Hour - time.Second, time.Hour + time.Minute}
 	for n, order := range permutations(append(addresses, targetURL)) {
-		if gap := gaps[n%len(gaps)]; n%7 == 0 || !testing.Short() {
+		if gap := gaps[n%len(gaps)]; n%21 == 0 || !testing.Short() {
 			bubble(t, fmt.Sprint(order, gap), func(t *testing.T) { readAddresses(t, order, gap) })
 		}
 	}

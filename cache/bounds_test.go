@@ -60,6 +60,7 @@ func TestFeedsThatWereNeverClaimedLeaveMemory(t *testing.T) {
 // If the store refuses writes, as on a full disk, it cannot learn when feeds were asked for. Their
 // states leave memory all the same.
 func TestFeedsLeaveMemoryWhileTheStoreRefusesWrites(t *testing.T) {
+	slow(t)
 	synctest.Test(t, func(t *testing.T) {
 		g := newGateway(t, func(policy.Ask) policy.Answer { return ok(rss(1, ""), "Cache-Control", "max-age=604800") })
 		g.open()

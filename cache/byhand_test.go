@@ -266,6 +266,7 @@ func TestNoPollComesBetweenForgettingAndItsEnd(t *testing.T) {
 
 // A reader must not bring a feed back to life that its origin has declared gone.
 func TestReadersDoNotPollWhatIsGone(t *testing.T) {
+	slow(t)
 	for name, versions := range map[string]int{"never read": 0, "with a version": 1} {
 		bubble(t, name, func(t *testing.T) {
 			n := 0

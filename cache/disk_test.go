@@ -23,6 +23,7 @@ import (
 // TestRecordsGiveWay has one public network bring in new feeds as fast as it may, with little content and records as large as
 // they can be. A household reads all its feeds in each hour, and the store keeps to its budget.
 func TestRecordsGiveWay(t *testing.T) {
+	slow(t)
 	long := func(n int) string { return strings.Repeat("a", n) }
 	synctest.Test(t, func(t *testing.T) {
 		var links strings.Builder

@@ -21,6 +21,7 @@ import (
 // Which groups have asked for a feed outlives memory and the process, although its next poll is
 // hours away.
 func TestGroupsOutliveMemory(t *testing.T) {
+	slow(t)
 	for name, lose := range map[string]func(g *gateway){
 		"a stop": func(g *gateway) { g.restart() },
 		"eviction": func(g *gateway) {

@@ -8,6 +8,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -147,6 +148,23 @@ type gateway struct {
 func bubble(t *testing.T, name string, test func(t *testing.T)) {
 	t.Helper()
 	t.Run(name, func(t *testing.T) { synctest.Test(t, test) })
+}
+
+// slow skips a test of a second or more with -short.
+func slow(t *testing.T) {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("takes a second or more")
+	}
+}
+
+// some is a table of cases; with -short, one of them: each takes a good part of a second.
+func some[C any](cases map[string]C) map[string]C {
+	if testing.Short() {
+		first := slices.Min(slices.Collect(maps.Keys(cases)))
+		return map[string]C{first: cases[first]}
+	}
+	return cases
 }
 
 // newGateway makes one inside of a bubble, at the epoch.

@@ -38,7 +38,7 @@ func TestNetworkAwayWithFewHosts(t *testing.T) {
 		}
 		return urls
 	}
-	for name, test := range map[string]struct {
+	for name, test := range some(map[string]struct {
 		feeds   int
 		away    map[string]policy.Answer // by URL; all others are the first one's
 		fresh   bool                     // none of them has answered before
@@ -54,7 +54,7 @@ func TestNetworkAwayWithFewHosts(t *testing.T) {
 		"one whose name does not exist": {feeds: 1, away: map[string]policy.Answer{"": noName}},
 		"one of two":                    {feeds: 2, away: map[string]policy.Answer{"https://host0.test/feed": noRoute, "": good}},
 		"one of two, for a slow other":  {feeds: 2, away: map[string]policy.Answer{"https://host0.test/feed": noRoute, "": ok(rss(2, ""), "Cache-Control", "max-age=36000")}},
-	} {
+	}) {
 		bubble(t, name, func(t *testing.T) {
 			away := func(ask policy.Ask) policy.Answer {
 				if a, ok := test.away[ask.URL.String()]; ok {

@@ -246,7 +246,7 @@ func TestChangesThatCannotBeReadAreReadLater(t *testing.T) {
 // Another node has committed a version that cannot be read. Readers of the one in memory keep it, before,
 // during and after the polls of their own node.
 func TestVersionThatCannotBeReadReplacesNone(t *testing.T) {
-	for name, err := range map[string]error{"for hours": errors.New("it cannot be read now"), "ever": store.ErrNoBody} {
+	for name, err := range some(map[string]error{"for hours": errors.New("it cannot be read now"), "ever": store.ErrNoBody}) {
 		bubble(t, name, func(t *testing.T) {
 			n := newNodes(t, 3*time.Hour)
 			wantBody(t, n.one.get(feedURL), 200, "Entry 1")

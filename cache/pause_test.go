@@ -169,6 +169,7 @@ func TestNotBeforeOutlivesEverything(t *testing.T) {
 // Redirects of strangers to a host take each second of its slots at most while its established
 // feeds are due, and keep its spacing.
 func TestRedirectsToABusyHost(t *testing.T) {
+	slow(t)
 	synctest.Test(t, func(t *testing.T) {
 		const spacing, interval = 2 * time.Second, 2 * time.Minute
 		var busy []time.Time

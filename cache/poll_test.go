@@ -161,6 +161,7 @@ func TestFieldsOfAnotherResponseAreNotServed(t *testing.T) {
 // of a regular poll, whether readers or the background cause it. If that is in vain, it takes twice
 // as long until the next.
 func TestOnly304s(t *testing.T) {
+	slow(t)
 	const gap = 25 * time.Hour // a little more than max-age
 	for name, c := range map[string]struct {
 		prefetch bool

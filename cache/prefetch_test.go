@@ -17,6 +17,7 @@ import (
 )
 
 func TestPrefetchPollsConfiguredFeedsUntilTheyAreIdle(t *testing.T) {
+	slow(t)
 	synctest.Test(t, func(t *testing.T) {
 		g := newGateway(t, func(policy.Ask) policy.Answer { return ok(rss(2, ""), "ETag", `"v"`, "Cache-Control", "max-age=86400") })
 		g.settings.Prefetch = true
@@ -47,6 +48,7 @@ func TestPrefetchPollsConfiguredFeedsUntilTheyAreIdle(t *testing.T) {
 // The store learns that a feed that it knows has been configured, and that one is configured no more, on all nodes:
 // one that does not have it in its configuration does not change that.
 func TestConfiguredInBothDirections(t *testing.T) {
+	slow(t)
 	for _, prefetch := range []bool{false, true} {
 		bubble(t, fmt.Sprint("prefetch ", prefetch), func(t *testing.T) {
 			g := newGateway(t, func(policy.Ask) policy.Answer { return ok(rss(3, "")) })
@@ -106,6 +108,7 @@ func TestWithoutPrefetchNothingIsPolled(t *testing.T) {
 }
 
 func TestManyDueFeedsAreSpread(t *testing.T) {
+	slow(t)
 	synctest.Test(t, func(t *testing.T) {
 		g := newGateway(t, func(policy.Ask) policy.Answer { return ok(rss(2, "")) })
 		g.settings.Prefetch = true

@@ -97,7 +97,7 @@ func TestPermanentRedirectIsAdoptedAfterSevenDays(t *testing.T) {
 			}
 		}
 	}
-	for name, c := range map[string]struct {
+	for name, c := range some(map[string]struct {
 		status   int // 0: 301
 		feeds    []string
 		broken   time.Duration // when one poll finds no redirect; 0: never
@@ -126,7 +126,7 @@ func TestPermanentRedirectIsAdoptedAfterSevenDays(t *testing.T) {
 				time.Sleep(6 * time.Hour)
 			}
 		}, earliest: 7 * day},
-	} {
+	}) {
 		bubble(t, name, func(t *testing.T) {
 			began := epoch
 			var entries atomic.Int64 // the background polls as well
@@ -251,6 +251,7 @@ func TestTemporaryRedirectToAKnownFeed(t *testing.T) {
 // One poll that is redirected to a known feed, which may belong to another site, changes nothing.
 // If a temporary redirect lasts for a week, readers are sent on.
 func TestRedirectChangesNothingForAWeek(t *testing.T) {
+	slow(t)
 	for _, status := range []int{301, 302} {
 		synctest.Test(t, func(t *testing.T) {
 			const other = "https://other.test/feed.xml"
@@ -320,6 +321,7 @@ func TestAdoptedRedirectDoesNotFreezeWhatItLeadsTo(t *testing.T) {
 
 // Aliases that lead in a circle, or too far, are answered all the same.
 func TestCircleOfAliases(t *testing.T) {
+	slow(t)
 	synctest.Test(t, func(t *testing.T) {
 		next := map[string]string{}
 		g := newWebGateway(t, func(url string) response {

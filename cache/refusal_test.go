@@ -44,7 +44,7 @@ func (g *gateway) longestGap(url string) (longest time.Duration) {
 // A host may give any answer for a stranger's URL: a configured feed of that host is polled on time, and its readers
 // get the same answers as without the stranger.
 func TestStrangersSilenceNoConfiguredFeed(t *testing.T) {
-	for name, answer := range map[string]response{
+	for name, answer := range some(map[string]response{
 		"control":                      given(rss(1, "")),
 		"429 for a week":               origintest.Status(429, "Retry-After", "604800"),
 		"429 without a time":           origintest.Status(429),
@@ -55,7 +55,7 @@ func TestStrangersSilenceNoConfiguredFeed(t *testing.T) {
 		"redirect of another host":     origintest.Status(429, "Retry-After", "604800"),
 		"redirect to a 503 of a week":  origintest.Status(503, "Retry-After", "604800"),
 		"200 with an X-RateLimit of 0": given(rss(1, ""), "X-RateLimit-Remaining", "0", "X-RateLimit-Reset", "604800"),
-	} {
+	}) {
 		bubble(t, name, func(t *testing.T) {
 			g := newWebGateway(t, func(url string) response {
 				switch {
@@ -118,6 +118,7 @@ func TestGuestDelaysByAnHour(t *testing.T) {
 
 // A host that tells its limit only by fields of good answers is asked within that limit, by feeds of all ranks together.
 func TestRateLimitOfAHost(t *testing.T) {
+	slow(t)
 	synctest.Test(t, func(t *testing.T) {
 		var mu sync.Mutex // guards what follows
 		var last time.Time

@@ -23,6 +23,9 @@ import (
 func TestInventedFeedsLeaveRoomForEstablishedOnes(t *testing.T) {
 	for name, days := range map[string]int{"invented": 0, "established": 4} {
 		bubble(t, name, func(t *testing.T) {
+			if days > 0 {
+				slow(t)
+			}
 			var hang sync.WaitGroup
 			hangs := make(chan struct{})
 			g := newGateway(t, func(ask policy.Ask) policy.Answer {

@@ -38,9 +38,7 @@ func (w *slowWriter) Write(b []byte) (int, error) {
 // Readers who take their time hold a part each of large versions that do not fit into memory,
 // whether it has to be decoded for them or not. If these are too many, the others get a 503.
 func TestSlowReadersHoldAPartEach(t *testing.T) {
-	if testing.Short() {
-		t.Skip("80 MiB for 160 readers take a while")
-	}
+	slow(t)
 	const size, feeds, readers, bound = 4 << 20, 2, 160, 80 << 20
 	bodies := make(map[string]string)
 	r := rand.New(rand.NewPCG(1, 2))
@@ -185,6 +183,7 @@ func TestBodyThatGoesWhileItIsSent(t *testing.T) {
 
 // Readers for whom a version is decoded on its way are counted, also if memory has it.
 func TestReadersForWhomVersionsAreDecoded(t *testing.T) {
+	slow(t)
 	var doc strings.Builder
 	doc.WriteString(`<rss version="2.0"><channel><title>T</title>`)
 	for n := range 20_000 {

@@ -50,6 +50,7 @@ func (h *hubbed) read(d time.Duration) {
 
 // A lease is renewed at half of it, by one of the nodes, and stays when that fails.
 func TestLeaseIsRenewedOnce(t *testing.T) {
+	slow(t)
 	synctest.Test(t, func(t *testing.T) {
 		h := withHub(t, 3, func(policy.Ask) policy.Answer { return ok(atom(1, epoch), "Cache-Control", "max-age=3600") })
 		h.read(4 * 24 * time.Hour)
@@ -71,6 +72,7 @@ func TestLeaseIsRenewedOnce(t *testing.T) {
 
 // Requests that are not confirmed are repeated more and more seldom, the polls go on as before.
 func TestHubDoesNotConfirm(t *testing.T) {
+	slow(t)
 	for _, tt := range []struct {
 		name   string
 		answer func(origintest.HubRequest) origintest.Answer
@@ -194,6 +196,7 @@ func TestDeniedSubscription(t *testing.T) {
 // A hub that is not named any more gets one request to unsubscribe, and so does the hub of a feed that
 // is gone or has no readers.
 func TestUnsubscribing(t *testing.T) {
+	slow(t)
 	for _, tt := range []struct {
 		name string
 		then policy.Answer
@@ -313,6 +316,7 @@ func TestPushDuringPause(t *testing.T) {
 
 // Pushes that wait for the end of a long pause take no memory, and the first reader after it causes the poll.
 func TestPushesWaitInTheRecord(t *testing.T) {
+	slow(t)
 	synctest.Test(t, func(t *testing.T) {
 		url := func(i int) string { return fmt.Sprintf("https://s%d.test/feed", i) }
 		h := withHub(t, 1, func(a policy.Ask) policy.Answer {
