@@ -38,11 +38,15 @@ func (c feedContent) Remedy() string {
 	return ""
 }
 
-// Terms are the terms of the decision, those that were used first.
+// Terms are the terms of the decision, those that were used first. Neither a site nor a feed has
+// written the name of a failure.
 func (c feedContent) Terms() []policy.Term {
 	terms := make([]policy.Term, 0, len(c.Considered))
 	for _, used := range []bool{true, false} {
 		for _, t := range c.Considered {
+			if t.Hint == policy.HintBackOff || t.Hint == policy.HintUnsent {
+				t.Raw = ""
+			}
 			if t.Used == used {
 				terms = append(terms, t)
 			}

@@ -223,7 +223,8 @@ func WantsPage(r *http.Request) bool {
 	return strings.HasPrefix(r.Header.Get("Accept"), "text/html") && isPage(r)
 }
 
-// ServeProblem answers a browser with an error page in place of a feed. The text says why. If site
+// ServeProblem answers a browser with an error page in place of a feed. The text says why, and the
+// field Retry-After that is set in w when to try again. If site
 // is the URL of a page without a feed, the home page of its host is offered.
 func (p *Pages) ServeProblem(w http.ResponseWriter, r *http.Request, at Place, code int, text, site string) {
 	v := p.visit(w, r, at, "problem")
@@ -231,6 +232,9 @@ func (p *Pages) ServeProblem(w http.ResponseWriter, r *http.Request, at Place, c
 	shown := &problem{status: code, Text: "This feed cannot be shown.", More: text, Site: Site{URL: feedurl.Shown(site)}}
 	if code == http.StatusNotFound || code == http.StatusBadRequest || code == http.StatusGone {
 		shown.Text = "There is no feed at this address."
+	}
+	if wait, err := strconv.ParseUint(w.Header().Get("Retry-After"), 10, 32); err == nil {
+		shown.Retry = time.Now().Add(time.Duration(wait) * time.Second)
 	}
 	p.refuse(v, shown)
 }
@@ -255,9 +259,10 @@ func (v *visit) setHeaders() {
 
 type problem struct {
 	status int
-	Text   string // a sentence
-	More   string // what to do, or nothing
-	Site   Site   // that has no feeds
+	Text   string    // a sentence
+	More   string    // what to do, or nothing
+	Retry  time.Time // zero: the same would come again, or it is not known
+	Site   Site      // that has no feeds
 }
 
 func (e *problem) Error() string { return e.Text }

@@ -403,15 +403,16 @@ func TestTroubleIsShownFirst(t *testing.T) {
 	}
 }
 
-// A browser gets a page in place of a line of text: with the reason, a way back, and the site's home
-// page if the URL was that of an article.
+// A browser gets a page in place of a line of text: with the reason, when to try again, a way
+// back, and the site's home page if the URL was that of an article.
 func TestServeProblem(t *testing.T) {
 	p, _, at := newPages(t, 3)
 	for _, tt := range []struct{ url, home string }{{"https://blog.example/2026/article", "https://blog.example/"}, {"https://blog.example/", ""}, {"", ""}} {
 		w := httptest.NewRecorder()
+		w.Header().Set("Retry-After", "7200")
 		p.ServeProblem(w, httptest.NewRequest("GET", "/", nil), at, 502, "It is <b>no feed</b>.", tt.url)
 		body := w.Body.String()
-		if w.Code != 502 || !strings.Contains(body, "It is &lt;b&gt;no feed&lt;/b&gt;.") || !strings.Contains(body, `<a href="/">To the home page`) || w.Header().Get("Cache-Control") != "no-store" {
+		if w.Code != 502 || !strings.Contains(body, "Try again in 2 h, at <time") || !strings.Contains(body, "It is &lt;b&gt;no feed&lt;/b&gt;.") || !strings.Contains(body, `<a href="/">To the home page`) || w.Header().Get("Cache-Control") != "no-store" {
 			t.Errorf("%s: %d %s", tt.url, w.Code, body)
 		}
 		if got := strings.Contains(body, `href="/?find=https%3a%2f%2fblog.example%2f"`); got != (tt.home != "") {

@@ -269,9 +269,9 @@ func (e *Engine) complete(f status.Feed) status.Feed {
 }
 
 // Complete completes the status of a feed from the cache with the URL that readers request
-// and with the reason for its next poll.
+// and with the reason for its next poll. Completing it again changes nothing.
 func Complete(f status.Feed) status.Feed {
-	f.Shield = IsShielded(string(f.URL))
+	f.Shield = f.Shield || IsShielded(string(f.URL))
 	f.URL, f.Validators.URL = shownURL(string(f.URL)), ReadersURL(f.Validators.URL)
 	f.Reason = f.Explain(time.Now(), time.UTC)
 	return f

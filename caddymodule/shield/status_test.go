@@ -23,7 +23,7 @@ func TestStatus(t *testing.T) {
 			"/feed/status":       "1 feed",
 			"/feed/status/":      "1 feed",
 			"/feed/status/feeds": "blog.example",
-			"/feed/status/feeds?url=http://blog.example/feed.xml": "/feed.xml",
+			"/feed/status/feeds?url=http://blog.example/feed.xml": "this shield",
 			"/feed/status/readers":                                "reader",
 			"/feed/status/about":                                  "expects of feed readers",
 			"/feed/status/savings":                                "Your site was spared",

@@ -5,6 +5,7 @@ package status
 
 import (
 	"cmp"
+	"net/http"
 	"strconv"
 	"time"
 
@@ -93,13 +94,15 @@ func (f *Feed) Why() string {
 	return HintShort(f.Winner)
 }
 
-// Outcome is the result of the last poll in a word: the status of the response or, if there was
-// none, the failure. It is empty before the first poll.
+// Outcome is the result of the last poll in a word: the status of the response or, if that says
+// nothing of what failed, the failure. It is empty before the first poll.
 func (f *Feed) Outcome() string {
 	switch {
 	case f.LastPoll.IsZero():
 		return ""
-	case f.LastStatus != 0:
+	case f.LastFailure == policy.FailureNotFeed:
+		return "not a feed"
+	case f.LastStatus != 0 && (f.LastStatus != http.StatusOK || f.LastFailure == ""):
 		return strconv.Itoa(f.LastStatus)
 	}
 	return cmp.Or(string(f.LastFailure), string(f.LastResult))

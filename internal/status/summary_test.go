@@ -65,6 +65,7 @@ func TestNext(t *testing.T) {
 		{Feed{State: StateDue, NextPoll: noon, Winner: policy.HintMaxAge}, "now"},
 		{Feed{State: StateDue, NextPoll: soon}, "in 12 min"},
 		{Feed{State: StateFailing, NextPoll: soon, Winner: policy.HintBackOff, Failures: 3, LastPoll: noon, LastStatus: 503}, "in 12 min, 3 failures (503)"},
+		{Feed{State: StateFailing, NextPoll: soon, Winner: policy.HintBackOff, Failures: 3, LastPoll: noon, LastStatus: 200, LastFailure: policy.FailureNotFeed}, "in 12 min, 3 failures (not a feed)"},
 		{Feed{State: StateFailing, NextPoll: soon, Winner: policy.HintOffline, Failures: 1, LastPoll: noon, LastFailure: policy.FailureDNS}, "in 12 min, no network (dns)"},
 		{Feed{State: StateWaiting, NextPoll: soon, Winner: policy.HintRetryAfter}, "in 12 min, the site asks"},
 		{Feed{State: StateGone, Winner: policy.HintGone}, "It is not polled any more."},
