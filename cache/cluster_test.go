@@ -4,6 +4,7 @@
 package cache_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"flag"
@@ -21,7 +22,10 @@ import (
 	"time"
 
 	"github.com/feedpollard/pollard/cache"
+	"github.com/feedpollard/pollard/cache/feedstate"
 	"github.com/feedpollard/pollard/cache/store/sqlite"
+	"github.com/feedpollard/pollard/cache/transfer"
+	"github.com/feedpollard/pollard/internal/feedurl"
 	"github.com/feedpollard/pollard/internal/origintest"
 	"github.com/feedpollard/pollard/policy"
 	"github.com/feedpollard/pollard/upstream"
@@ -52,7 +56,11 @@ type habit struct {
 	pause  time.Duration // what the answer asks for the whole host
 	delay  time.Duration
 	fields []string
+	moved  bool // it redirects to [movedTo]
 }
+
+// movedTo is where feeds redirect to. It is a feed as well.
+const movedTo = "https://single.test/5.xml"
 
 // habits of which the first is a good one.
 var habits = []habit{
@@ -67,6 +75,8 @@ var habits = []habit{
 	{status: 429, pause: time.Hour},
 	{status: 429, pause: 30_000 * time.Second, fields: []string{"Retry-After", "30000"}},
 	{status: 503, pause: 2 * time.Hour, fields: []string{"Retry-After", "7200"}},
+	{status: 301, moved: true, fields: []string{"Location", movedTo}},
+	{status: 302, moved: true, fields: []string{"Location", movedTo}, delay: 20 * time.Second},
 }
 
 // clusterFeed is what an origin and the readers of one feed know.
@@ -75,6 +85,9 @@ type clusterFeed struct {
 	next     time.Time // when it may be polled again
 	byHand   time.Time // the same, if a person wants it
 	insisted bool      // a person does
+	pause    time.Time // until when its origin asked not to be asked
+	followed bool      // it has followed a redirect to a URL that was asked a short time ago
+	lost     int       // how often its record was taken away or replaced
 	given    []policy.Validators
 	taken    int // the newest version that a node has taken
 	takenAt  time.Time
@@ -91,6 +104,7 @@ type cluster struct {
 	random *rand.Rand
 	store  *sqlite.Store
 	nodes  []*clusterNode
+	saved  bytes.Buffer // what the store had
 
 	mu     sync.Mutex // guards what follows
 	feeds  map[string]*clusterFeed
@@ -132,7 +146,7 @@ func (c *cluster) start(i int) {
 	db := &hooked{Store: c.store}
 	db.hook(func(context.Context, string) error { return reach() }, func(string, any) error { return reach() }) // an answer may be lost, too
 	n.client = upstream.New(upstream.WithTransport(n))
-	n.gateway = node(c.t, db, n.client, cache.Settings{Prefetch: c.random.IntN(2) == 0, Feeds: clusterFeeds[:3]})
+	n.gateway = node(c.t, db, polling{n.client}, cache.Settings{Prefetch: c.random.IntN(2) == 0, Feeds: clusterFeeds[:3]})
 	c.nodes[i] = n
 }
 
@@ -154,7 +168,7 @@ func (n *clusterNode) end(kill bool) {
 // RoundTrip sends a request. It counts, whatever becomes of the answer.
 func (n *clusterNode) RoundTrip(r *http.Request) (*http.Response, error) {
 	asked := time.Now()
-	h, version, a := n.arrive(r)
+	h, version, hop, lost, a := n.arrive(r)
 	resp, err := (&origintest.Origin{Answer: func(*http.Request) response { return a }}).RoundTrip(r)
 	if n.dead.Load() {
 		err = errDead
@@ -171,15 +185,19 @@ func (n *clusterNode) RoundTrip(r *http.Request) (*http.Response, error) {
 		host.pause = time.Time{}
 	}
 	n.note("%s, asked %v ago, answers %d: error %v", r.URL, now.Sub(asked), h.status, err)
-	if err != nil || n.cut.Load() {
+	if err != nil || n.cut.Load() || hop || lost != f.lost { // the feed's record may not have learned of it
 		return resp, err
+	}
+	if h.moved { // a poll by hand has replaced the plan; the answer of the other URL makes the next
+		f.next = f.byHand
+		return resp, nil
 	}
 	wait := time.Hour
 	if h.status == 0 {
 		wait = max(wait, h.fresh)
 		f.taken, f.takenAt = max(f.taken, version), now
 	}
-	f.next, f.byHand = now.Add(max(wait, h.pause)), now.Add(max(time.Hour, h.pause))
+	f.next, f.byHand, f.pause = now.Add(max(wait, h.pause)), now.Add(max(time.Hour, h.pause)), now.Add(h.pause)
 	if h.pause > 0 { // for the other feeds, which have the same rank
 		host.refused, host.pause = asked, now.Add(min(h.pause, time.Hour))
 	}
@@ -191,28 +209,53 @@ func (c *cluster) note(format string, args ...any) {
 	c.events = append(c.events, fmt.Sprintf("%v: ", time.Since(epoch))+fmt.Sprintf(format, args...))
 }
 
-// arrive checks a request, and makes the answer.
-func (n *clusterNode) arrive(r *http.Request) (h habit, version int, a response) {
+// arrive checks a request, and makes the answer. A hop follows the redirect of the feed that is polled.
+func (n *clusterNode) arrive(r *http.Request) (h habit, version int, hop bool, lost int, a response) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	url, now := r.URL.String(), time.Now()
-	f, host := n.feeds[url], n.hosts[r.URL.Host]
+	f, polled, host := n.feeds[url], n.feeds[r.Context().Value(polledKey{}).(string)], n.hosts[r.URL.Host]
 	allowed := f.next
-	if f.insisted {
+	switch hop = f != polled; {
+	case hop && polled.taken == 0 && !polled.followed:
+		allowed, polled.followed = f.pause, true
+	case hop || f.insisted:
 		allowed = f.byHand
 	}
 	n.check(!now.Before(allowed), "I1: %s was polled %v too early", url, allowed.Sub(now))
-	n.check(!now.Before(host.pause) || f.insisted && slices.Contains(clusterFeeds[:3], url), "I1: %s was polled %v before the end of its host's pause", url, host.pause.Sub(now))
+	n.check(!now.Before(host.pause) || hop || f.insisted && slices.Contains(clusterFeeds[:3], url), "I1: %s was polled %v before the end of its host's pause", url, host.pause.Sub(now))
 	n.check(now.Sub(host.asked) >= 2*time.Second, "I1: %s was polled %v after the last request to its host", url, now.Sub(host.asked))
 	sent := policy.Validators{ETag: r.Header.Get("If-None-Match"), LastModified: r.Header.Get("If-Modified-Since")}
 	n.check(slices.Contains(f.given, sent), "I3: %s got %q, want one of %q", url, sent, f.given)
-	host.asked, f.next, f.byHand = now, now.Add(time.Hour), now.Add(time.Hour)
-	h, version = f.habit, 1+int(now.Sub(epoch)/(7*time.Hour))
+	host.asked, f.byHand = now, now.Add(time.Hour)
+	if f.next.Before(f.byHand) && (!hop || f.taken > 0) { // a feed that comes back does not wait for redirects
+		f.next = f.byHand
+	}
+	h, lost, version = f.habit, f.lost, 1+int(now.Sub(epoch)/(7*time.Hour))
 	if a = origintest.Status(h.status, h.fields...); h.status == 0 {
 		body := strings.Replace(rss(version, ""), "<title>Test</title>", "<title>"+url+"</title>", 1)
 		a = origintest.Versioned(body, fmt.Sprintf(`"%s %d"`, url, version), "Cache-Control", fmt.Sprintf("max-age=%d", int(h.fresh.Seconds())))
 	}
-	return h, version, a.After(h.delay)
+	return h, version, hop, lost, a.After(h.delay)
+}
+
+// polling adds to each request which feed is polled.
+type polling struct{ *upstream.Client }
+
+type polledKey struct{}
+
+func (o polling) Acquire(ctx context.Context, u feedurl.URL) (policy.Slot, error) {
+	slot, err := o.Client.Acquire(ctx, u)
+	return pollingSlot{slot, u.String()}, err
+}
+
+type pollingSlot struct {
+	policy.Slot
+	url string
+}
+
+func (s pollingSlot) Poll(ctx context.Context, ask policy.Ask) policy.Answer {
+	return s.Slot.Poll(context.WithValue(ctx, polledKey{}, s.url), ask)
 }
 
 var entry = regexp.MustCompile(`<title>Entry (\d+)</title>`)
@@ -222,19 +265,25 @@ func (n *clusterNode) read(url string) {
 	if n.gateway == nil {
 		return
 	}
+	n.mu.Lock()
+	patience := 41 * time.Second // a first poll may take its time
+	if n.feeds[url].served > 0 {
+		patience = 16 * time.Second
+	}
+	n.mu.Unlock()
 	began := time.Now()
 	w := n.gateway.get(url, "Cache-Control", "no-cache")
 	took, body := time.Since(began), w.Body.String()
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	f := n.feeds[url]
-	n.check(took <= 16*time.Second, "I6: a reader of %s waited %v", url, took)
+	n.check(took <= patience, "I6: a reader of %s waited %v", url, took)
 	if w.Code != http.StatusOK {
 		n.check(f.served == 0 || n.cut.Load(), "I2: %s was served before: %d %s", url, w.Code, body)
 		return
 	}
 	found := entry.FindStringSubmatch(body)
-	if found == nil || !strings.Contains(body, "<title>"+url+"</title>") {
+	if found == nil || !strings.Contains(body, "<title>"+url+"</title>") && !strings.Contains(body, "<title>"+movedTo+"</title>") {
 		n.check(false, "I10: %s is %.200q", url, body)
 		return
 	}
@@ -243,15 +292,26 @@ func (n *clusterNode) read(url string) {
 	if !n.cut.Load() && began.Sub(f.servedAt) > 2*time.Second {
 		n.check(version >= f.served, "I2: %s: version %d after version %d", url, version, f.served)
 	}
-	if version > f.served {
+	if version > f.served && !n.cut.Load() { // it may not know that the version is lost
 		f.served, f.servedAt = version, time.Now()
+	}
+}
+
+// lose expects nothing more of what was stored of a feed. The times of its polls count still.
+func (c *cluster) lose(urls ...string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, url := range urls {
+		f := c.feeds[url]
+		f.taken, f.served, f.followed = 0, 0, false
+		f.lost++
 	}
 }
 
 // happen has something happen to a node or a feed.
 func (c *cluster) happen() {
 	i, url := c.random.IntN(len(c.nodes)), clusterFeeds[c.random.IntN(len(clusterFeeds))]
-	n, do := c.nodes[i], c.random.IntN(10)
+	n, do := c.nodes[i], c.random.IntN(14)
 	c.mu.Lock()
 	f := c.feeds[url]
 	c.note("%d of node %d, %s", do, i, url)
@@ -267,8 +327,31 @@ func (c *cluster) happen() {
 		c.mu.Lock()
 		f.habit = habits[c.random.IntN(len(habits))]
 		c.mu.Unlock()
+	case do == 10: // the disk is full
+		gone, err := c.store.Trim(c.t.Context(), 1)
+		if err != nil {
+			c.t.Error(err)
+		}
+		for _, url := range clusterFeeds {
+			if slices.Contains(gone, feedstate.IDOf(url)) {
+				c.lose(url)
+			}
+		}
+	case do == 11: // a backup
+		if c.saved.Reset(); transfer.Export(c.t.Context(), c.store, &c.saved, func(int64) {}) != nil {
+			c.t.Error("the export fails")
+		}
+	case do == 12:
+		in := transfer.Importer{Store: c.store, Host: n.client.Host, Report: func(int64) {}}
+		if _, err := in.Import(c.t.Context(), bytes.NewReader(c.saved.Bytes())); err != nil {
+			c.t.Error(err)
+		}
+		c.lose(clusterFeeds...)
 	case n.gateway == nil:
 		c.start(i)
+	case do == 13:
+		_ = n.gateway.Forget(c.t.Context(), url) // if it fails, the store may have done it
+		c.lose(url)
 	case do == 5:
 		n.end(true)
 	case do < 8:
