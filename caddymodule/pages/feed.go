@@ -31,12 +31,14 @@ func (c feedContent) Remedy() string {
 	case c.LastStatus == http.StatusUnauthorized || c.LastStatus == http.StatusForbidden:
 		return "The site refuses programs, or this one. If the feed opens in a browser, ask its publisher to let Pollard in."
 	case c.LastStatus == http.StatusNotFound || c.LastStatus == http.StatusGone || c.LastStatus == http.StatusOK:
-		return "The feed may have another address now: look for it at the site."
+		return lookElsewhere
 	case c.LastStatus >= http.StatusInternalServerError || c.LastStatus == 0:
 		return "If the site comes back, nothing needs to be done: polls go on."
 	}
 	return ""
 }
+
+const lookElsewhere = "The feed may have another address now: look for it at the site."
 
 // Terms are the terms of the decision, those that were used first. Neither a site nor a feed has
 // written the name of a failure.

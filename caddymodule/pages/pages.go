@@ -233,6 +233,9 @@ func (p *Pages) ServeProblem(w http.ResponseWriter, r *http.Request, at Place, c
 	if code == http.StatusNotFound || code == http.StatusBadRequest || code == http.StatusGone {
 		shown.Text = "There is no feed at this address."
 	}
+	if code == http.StatusGone {
+		shown.More += " " + lookElsewhere
+	}
 	if wait, err := strconv.ParseUint(w.Header().Get("Retry-After"), 10, 32); err == nil {
 		shown.Retry = time.Now().Add(time.Duration(wait) * time.Second)
 	}

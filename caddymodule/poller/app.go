@@ -101,8 +101,8 @@ type App struct {
 	// The most polls at the same time. Default: 128.
 	Polls int `json:"polls,omitempty"`
 
-	// The most bytes to store. When the store is full, the feeds that readers use least
-	// are removed first. The Caddyfile takes a size such as `10GiB`. Default: 10 GiB.
+	// The most bytes to store. When the store is full, feeds that only public networks
+	// ask for are removed first, and those in the configuration never. The Caddyfile takes a size such as `10GiB`. Default: 10 GiB.
 	Disk int64 `json:"disk,omitempty"`
 
 	// Rules for the feeds of some hosts. If several patterns match a host, each field
