@@ -204,6 +204,9 @@ func TestHandlerBeforeStartAndAfterEnd(t *testing.T) {
 // A reader of an address that has become an alias is sent the version of the new one, although a date that it
 // made up is later: it may have had an earlier version at that time.
 func TestDatesAtAnAlias(t *testing.T) {
+	if testing.Short() {
+		t.Skip("twelve days of a whole gateway")
+	}
 	onGateway(t, "feed /old.xml https://old.example/feed", func(t *testing.T, g *Gateway, o *origintest.Origin) {
 		o.Answer = func(r *http.Request) origintest.Answer {
 			if r.URL.Host == "new.example" {

@@ -364,6 +364,9 @@ func TestCountersOfStoppedNodes(t *testing.T) {
 
 // Counters that are too much for a store are saved in part: the latest ones.
 func TestSavedCountersAreBounded(t *testing.T) {
+	if testing.Short() {
+		t.Skip("encodes 24 MB several times")
+	}
 	synctest.Test(t, func(t *testing.T) {
 		s := newCounting()
 		e := startNode(t, s, "one")

@@ -72,9 +72,11 @@ func TestDamage(t *testing.T) {
 // TestDamagedServer flips a bit of the time, or of what else the table server has. No feed is due
 // before its time, all are after some hours, and no token comes again.
 func TestDamagedServer(t *testing.T) {
+	c := server(t)
+	t.Parallel()
 	for column, bits := range map[string][]int{"scale": {45, 62}, "era": {0, 61}, "since": {0, 62}} {
 		for _, bit := range bits {
-			url := server(t).Database(t)
+			url := c.Database(t)
 			s := open(t, url)
 			first := storetest.Grant(t, s, configured(1))
 			storetest.Commit(t, s, outcome(first, 0)) // for two hours

@@ -146,6 +146,8 @@ func TestOpenTogether(t *testing.T) {
 
 // TestOpenRefuses leaves the tables of others as they are. An empty schema may have been made for us.
 func TestOpenRefuses(t *testing.T) {
+	c := server(t)
+	t.Parallel()
 	for want, sql := range map[string]string{
 		"":                           `create schema pollard`,
 		"belongs to another program": `create schema pollard; create table pollard.feeds (title text)`,
@@ -153,7 +155,7 @@ func TestOpenRefuses(t *testing.T) {
 			create table pollard.epoch (); create table pollard.memos ()`,
 		"upgrade this node": `update pollard.meta set value = '1000' where key = 'version'`,
 	} {
-		url := server(t).Database(t)
+		url := c.Database(t)
 		if strings.HasPrefix(sql, "update") {
 			open(t, url).Close()
 		}
