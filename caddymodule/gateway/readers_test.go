@@ -50,7 +50,7 @@ func TestGatewayCountsAndNamesNoOne(t *testing.T) {
 				status int
 				text   string
 			}{
-				"/-/readers": {404, ""}, "/-/feeds": {200, "two.example"}, "/-/savings": {200, "one.example"}, "/-/savings?all": {200, "<h2>By hour"},
+				"/-/readers": {404, ""}, "/-/feeds": {200, "two.example"}, "/-/savings": {200, "one.example"}, "/-/savings?all": {200, "<h2>By day"},
 				"/-/feeds?url=https://one.example/feed": {200, "2 readers"}, "/-/feeds?url=https://two.example/feed": {200, "two.example"},
 			} {
 				text := ask(t, g, "GET", bob+page, stage.Home).Body.String()

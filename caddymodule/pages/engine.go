@@ -308,7 +308,7 @@ func (e *EngineSource) Readers(ctx context.Context) (status.Readers, error) {
 // ofShield reports whether the key of a shield's feed is shown.
 func (e *EngineSource) ofShield(key string) bool { return e.viewer.Shown(key, "", nil) }
 
-// maxDays is how many days or hours of traffic are shown.
+// maxDays is how many days of traffic are shown.
 const maxDays = 400
 
 // Savings implements [Source]. Of a gateway, they are those of all gateways, so that they do not say
@@ -327,30 +327,27 @@ func (e *EngineSource) Savings(ctx context.Context, limit int) (status.Savings, 
 		return cmp.Or(cmp.Compare(b.Spared(), a.Spared()), cmp.Compare(a.Origin, b.Origin))
 	})
 	saved.Origins = saved.Origins[:min(len(saved.Origins), limit)]
-	var err, err2 error
-	saved.Days, err = inOrder(traffic.Days, time.DateOnly, 24*time.Hour)
-	if len(saved.Days) < 3 {
-		saved.Hours, err2 = inOrder(traffic.Hours, poller.HourOnly, time.Hour)
-	}
-	return saved, errors.Join(err, err2)
+	var err error
+	saved.Days, err = inOrder(traffic.Days)
+	return saved, err
 }
 
-// inOrder returns traffic by day or hour without gaps, the oldest first.
-func inOrder(counts map[string]status.Traffic, layout string, step time.Duration) ([]status.DayTraffic, error) {
-	list, times := []status.DayTraffic{}, slices.Sorted(maps.Keys(counts))
-	if len(times) == 0 {
+// inOrder returns traffic by day without gaps, the oldest first.
+func inOrder(counts map[string]status.Traffic) ([]status.DayTraffic, error) {
+	list, days := []status.DayTraffic{}, slices.Sorted(maps.Keys(counts))
+	if len(days) == 0 {
 		return list, nil
 	}
-	first, err := time.Parse(layout, times[0])
-	last, err2 := time.Parse(layout, times[len(times)-1])
+	first, err := time.Parse(time.DateOnly, days[0])
+	last, err2 := time.Parse(time.DateOnly, days[len(days)-1])
 	if err := errors.Join(err, err2); err != nil {
 		return list, err
 	}
-	if oldest := last.Add(-maxDays * step); first.Before(oldest) {
+	if oldest := last.AddDate(0, 0, -maxDays); first.Before(oldest) {
 		first = oldest
 	}
-	for at := first; !at.After(last); at = at.Add(step) {
-		list = append(list, status.DayTraffic{Day: at, Traffic: counts[at.Format(layout)]})
+	for at := first; !at.After(last); at = at.AddDate(0, 0, 1) {
+		list = append(list, status.DayTraffic{Day: at, Traffic: counts[at.Format(time.DateOnly)]})
 	}
 	return list, nil
 }

@@ -29,26 +29,21 @@ type savingsContent struct {
 	Rows []status.OriginTraffic
 }
 
-// Chart shows the requests that origins were asked and those that they were spared: day by day,
-// or hour by hour while there are less than three days.
+// Chart shows the requests that origins were asked and those that they were spared, day by day.
 func (c savingsContent) Chart() template.HTML {
-	parts, title, label, by := c.Days, "2 January", "2 Jan", "day"
-	if len(c.Hours) > 0 {
-		parts, title, label, by = c.Hours, "2 January 15:04 UTC", "15:04", "hour"
-	}
-	columns := make([]column, 0, len(parts))
-	labelled := max(len(parts)/5, 1)
-	for i, d := range parts {
+	columns := make([]column, 0, len(c.Days))
+	labelled := max(len(c.Days)/5, 1)
+	for i, d := range c.Days {
 		col := column{
 			lower: d.Polls, rest: d.Spared(),
-			title: fmt.Sprintf("%s: %s spared, %s", d.Day.UTC().Format(title), status.Count(d.Spared(), "request"), status.Count(d.Polls, "poll")),
+			title: fmt.Sprintf("%s: %s spared, %s", d.Day.UTC().Format("2 January"), status.Count(d.Spared(), "request"), status.Count(d.Polls, "poll")),
 		}
 		if i%labelled == labelled/2 {
-			col.label = d.Day.UTC().Format(label)
+			col.label = d.Day.UTC().Format("2 Jan")
 		}
 		columns = append(columns, col)
 	}
-	return chart("Requests by "+by+": polls, and requests that were spared", columns)
+	return chart("Requests by day: polls, and requests that were spared", columns)
 }
 
 func (p *Pages) savings(v *visit) error {

@@ -66,7 +66,7 @@ type counters struct {
 }
 
 func newCounters(log func() *zap.Logger) *counters {
-	t := newTraffic()
+	t := &traffic{counts: make(map[trafficKey]status.Traffic)}
 	c := &counters{
 		feeds: readers.NewFeeds(t.countAnswers), earlier: readers.NewFeeds(nil), readers: readers.NewStatistics(readers.Period), traffic: t,
 		log: log, stop: make(chan struct{}), ended: make(chan struct{}),

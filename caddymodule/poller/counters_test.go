@@ -404,7 +404,7 @@ func TestTrafficIsBounded(t *testing.T) {
 	for _, tt := range []struct{ feeds, days, limit, keptDays, keptFeeds int }{
 		{3, 100, 1 << 20, 100, 3}, {3, 100, 30, 9, 3}, {3, 100, 5, 0, 3}, {50, 2, 20, 0, 20}, {3, maxTraffic, 1 << 20, -1, 3},
 	} {
-		c := newTraffic()
+		c := &traffic{counts: make(map[trafficKey]status.Traffic)}
 		for feed := range tt.feeds {
 			for day := range tt.days {
 				c.count(fmt.Sprintf("https://%d.example/", feed), now.AddDate(0, 0, -day), one)

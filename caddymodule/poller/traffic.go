@@ -30,33 +30,15 @@ type savedTraffic struct {
 	status.Traffic
 }
 
-// firstDays is how long a process counts by the hour.
-const firstDays = 72 * time.Hour
-
 // traffic counts traffic by feed and day. It is safe for concurrent use.
 type traffic struct {
 	mu     sync.Mutex
 	counts map[trafficKey]status.Traffic
-	began  time.Time
-	// hours are the counts of the first days by hour, in memory alone: of shields by feed, of
-	// gateways in one sum, as they do not remember when someone read what.
-	hours map[trafficKey]status.Traffic
-}
-
-func newTraffic() *traffic {
-	return &traffic{counts: make(map[trafficKey]status.Traffic), began: time.Now(), hours: make(map[trafficKey]status.Traffic)}
 }
 
 func (t *traffic) count(feed string, now time.Time, more status.Traffic) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if now.Sub(t.began) < firstDays && len(t.hours) < maxTraffic {
-		hour := trafficKey{Day: now.UTC().Format(HourOnly)}
-		if IsShielded(feed) {
-			hour.Feed = feed
-		}
-		addTraffic(t.hours, hour, more)
-	}
 	addTraffic(t.counts, trafficKey{feed, now.UTC().Format(time.DateOnly)}, more)
 	if len(t.counts) > maxTraffic {
 		short := bounded(t.counts, maxTraffic/2)
@@ -144,12 +126,8 @@ func originOfKey(key string) string {
 type TrafficReport struct {
 	Total   status.Traffic
 	Days    map[string]status.Traffic // by date, GMT; days of long ago are in the total only
-	Hours   map[string]status.Traffic // by [HourOnly], GMT: the first three days of this process
 	Origins map[string]status.Traffic
 }
-
-// HourOnly is the layout of an hour.
-const HourOnly = time.DateOnly + " 15"
 
 // Traffic returns the traffic of the feeds that are counted, and by origin of those that are
 // named too. Feeds with little traffic may be missing.
@@ -160,7 +138,7 @@ func (e *Engine) Traffic(ctx context.Context, counted, named func(feed string) b
 	for _, other := range c.merged(ctx) {
 		all = append(all, other.Traffic...)
 	}
-	report := TrafficReport{Days: make(map[string]status.Traffic), Hours: make(map[string]status.Traffic), Origins: make(map[string]status.Traffic)}
+	report := TrafficReport{Days: make(map[string]status.Traffic), Origins: make(map[string]status.Traffic)}
 	for _, s := range all {
 		if s.Feed == "" || !counted(s.Feed) {
 			continue
@@ -171,13 +149,6 @@ func (e *Engine) Traffic(ctx context.Context, counted, named func(feed string) b
 		}
 		if s.Day != "" {
 			addTraffic(report.Days, s.Day, s.Traffic)
-		}
-	}
-	c.traffic.mu.Lock()
-	defer c.traffic.mu.Unlock()
-	for key, sum := range c.traffic.hours {
-		if counted(key.Feed) {
-			addTraffic(report.Hours, key.Day, sum)
 		}
 	}
 	return report

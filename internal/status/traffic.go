@@ -34,10 +34,9 @@ type Savings struct {
 	Total   Traffic         `json:"total"`
 	Days    []DayTraffic    `json:"days"` // the oldest first, without gaps, the last one unfinished
 	Origins []OriginTraffic `json:"origins"`
-	Hours   []DayTraffic    `json:"-"` // like Days, by the hour, if there are less than three days
 }
 
-// DayTraffic is the traffic of a day, or of an hour.
+// DayTraffic is the traffic of a day.
 type DayTraffic struct {
 	Day time.Time `json:"day"` // its beginning, GMT
 	Traffic
