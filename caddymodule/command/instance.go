@@ -41,7 +41,8 @@ func (a *asking) addFlags(cmd *cobra.Command) {
 // instance is a running Pollard, seen through Caddy's admin endpoint.
 type instance struct {
 	address string // for people
-	origin  string
+	origin  string // of the URLs of requests
+	socket  bool   // it is behind a unix socket
 	client  *http.Client
 }
 
@@ -59,7 +60,7 @@ func (a *asking) instance() (*instance, error) {
 	i := &instance{address: address, origin: "http://" + parsed.JoinHostPort(0)}
 	target := parsed.JoinHostPort(0)
 	if parsed.IsUnixNetwork() {
-		i.origin = "http://127.0.0.1"                // Caddy accepts no other host on a socket
+		i.origin, i.socket = "http://127.0.0.1", true
 		target, _, _ = strings.Cut(parsed.Host, "|") // behind it are the socket's permissions
 	}
 	dialer := net.Dialer{Timeout: connectTimeout}
@@ -98,7 +99,9 @@ func (i *instance) do(ctx context.Context, path, name string) (*http.Response, e
 	if err != nil {
 		return nil, err
 	}
-	r.Header.Set("Origin", i.origin) // Caddy checks it
+	if !i.socket { // there Caddy accepts no Origin
+		r.Header.Set("Origin", i.origin)
+	}
 	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 	resp, err := i.client.Do(r)
 	if err != nil {

@@ -6,6 +6,7 @@ package command
 import (
 	"cmp"
 	"io"
+	"path/filepath"
 	"reflect"
 	"slices"
 
@@ -64,6 +65,17 @@ func TestReadersOfAShield(t *testing.T) {
 			if code != exitDone || !strings.Contains(out, "FreshRSS") || !strings.Contains(out, "too few requests") || !strings.Contains(out, "1 request, ") {
 				t.Errorf("readers %s: exit code %d: %s", args, code, out)
 			}
+		}
+	})
+}
+
+// A unix socket has an admin endpoint of Caddy that accepts no Origin.
+func TestCommandsThroughASocket(t *testing.T) {
+	address := "unix/" + filepath.Join(t.TempDir(), "admin.sock")
+	stage.RunInstanceWith(t, "admin "+address, "", anyGateway, func(*stage.Stage, string) {
+		out, errors, code := runWithErrors(t, listCommand(), "", "--address", address)
+		if code != exitDone || !strings.HasPrefix(out, "No feeds") {
+			t.Errorf("list: exit code %d: %s%s", code, out, errors)
 		}
 	})
 }
