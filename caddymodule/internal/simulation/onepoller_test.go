@@ -21,6 +21,9 @@ const simulated = 11 * day
 // In eleven days of bad readers and bad publishers each origin sees one polite poller, and
 // readers get the last good version.
 func TestOnePoller(t *testing.T) {
+	if testing.Short() {
+		t.Skip("eleven days, of which TestAdversary and TestLaptop have three and four")
+	}
 	for i := range *seeds {
 		seed := *firstSeed + uint64(i)
 		t.Run(fmt.Sprintf("seed=%d", seed), func(t *testing.T) {
