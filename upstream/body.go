@@ -85,8 +85,12 @@ func readBody(resp *http.Response, maxBody int64, room func(size int64) error) (
 // errNoRoom: the gateway has no memory for the body, which is larger than usual feeds.
 var errNoRoom = errors.New("the gateway had no room for so large a body in time")
 
-// maxGrown is up to how many bytes a buffer grows at once.
-const maxGrown = 16 << 20
+const (
+	// usualBody is how many bytes most bodies fit into.
+	usualBody = 64 << 10
+	// maxGrown is up to how many bytes a buffer grows at once.
+	maxGrown = 16 << 20
+)
 
 // decodeAll reads a whole body of a size that is likely to be the largest that it can
 // have; 0: not known.
@@ -97,11 +101,14 @@ func decodeAll(r io.Reader, codings []string, limit, size int64, room func() err
 	}
 	defer d.Close()
 	var small bytes.Buffer
-	switch _, err := io.CopyN(&small, d, policy.SmallBody); {
-	case err == io.EOF:
-		return small.Bytes(), nil
-	case err != nil:
-		return nil, err
+	for _, size := range []int{usualBody, policy.SmallBody} {
+		small.Grow(size - small.Len() + bytes.MinRead) // not to twice that: many polls may wait for room
+		switch _, err := io.CopyN(&small, d, int64(size-small.Len())); {
+		case err == io.EOF:
+			return small.Bytes(), nil
+		case err != nil:
+			return nil, err
+		}
 	}
 	if err := room(); err != nil {
 		return nil, fmt.Errorf("%w: %w", errNoRoom, err)

@@ -8,8 +8,10 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"runtime"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -237,4 +239,38 @@ func FuzzContentEncoding(f *testing.F) {
 			t.Errorf("%d bytes from %d of %d", len(got), count, len(body))
 		}
 	})
+}
+
+// However many polls wait for room for a large body, each holds little more than a small one.
+func TestPollsThatWaitForRoomHoldLittle(t *testing.T) {
+	const polls = 32
+	packed := encoded(strings.Repeat("a", 4*policy.SmallBody), "gzip")
+	var waiting, ended sync.WaitGroup
+	room := make(chan struct{})
+	heap := func() uint64 {
+		var m runtime.MemStats
+		runtime.GC()
+		runtime.ReadMemStats(&m)
+		return m.HeapAlloc
+	}
+	before := heap()
+	waiting.Add(polls)
+	for range polls {
+		ended.Go(func() {
+			body, err := decodeAll(strings.NewReader(packed), []string{"gzip"}, 8*policy.SmallBody, 4*policy.SmallBody, func() error {
+				waiting.Done()
+				<-room
+				return nil
+			})
+			if err != nil || len(body) != 4*policy.SmallBody {
+				t.Errorf("a body of %d bytes: %v", len(body), err)
+			}
+		})
+	}
+	waiting.Wait()
+	if each := int64(heap()-before) / polls; each > policy.SmallBody*3/2 {
+		t.Errorf("each poll holds %d KiB", each>>10)
+	}
+	close(room)
+	ended.Wait()
 }
