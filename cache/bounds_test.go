@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strconv"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -47,8 +48,12 @@ func TestFeedsThatWereNeverClaimedLeaveMemory(t *testing.T) {
 		g := newGateway(t, nil)
 		g.open()
 		g.pause(100 * time.Hour)
+		long := strings.Repeat("a", 2000)
 		for i := range 900 {
-			g.get(fmt.Sprintf("https://origin.test/%d", i))
+			g.get(fmt.Sprintf("https://origin.test/%d/%s", i, long))
+			if used := g.Summary(t.Context()).Memory; i == 50 && used < 51*2000 {
+				t.Errorf("%d feeds with long URLs take %d bytes", i+1, used)
+			}
 		}
 		time.Sleep(2 * time.Minute)
 		if used := g.Summary(t.Context()).Memory; used > 600_000 {

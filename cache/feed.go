@@ -62,6 +62,9 @@ func newFeed(c *Cache, key string, s *feedstate.State) *Feed {
 	return f
 }
 
+// size is what the feed takes in memory, in bytes, roughly.
+func (f *Feed) size() int64 { return f.state.Load().Size + 2*int64(len(f.key.String())) }
+
 // Key returns the text of the feed's key: its canonical URL, unless it is a shield's.
 func (f *Feed) Key() string { return f.key.String() }
 

@@ -139,7 +139,7 @@ func (c *Cache) admit(f *Feed) *Feed {
 	t.feeds.Store(f.key.String(), f)
 	t.ids.Store(f.id, f)
 	f.inTable.Store(true)
-	t.size.Add(f.state.Load().Size)
+	t.size.Add(f.size())
 	if t.size.Load() > c.statesBudget() {
 		c.wake(c.overBudget)
 	}
@@ -192,7 +192,7 @@ func (c *Cache) drop(f *Feed, idle bool) {
 	}
 	t.feeds.Delete(f.key.String())
 	t.ids.Delete(f.id)
-	t.size.Add(-f.state.Load().Size)
+	t.size.Add(-f.size())
 }
 
 // use returns the feed of the same key that is in memory, and keeps it there until leave

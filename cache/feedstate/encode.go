@@ -117,7 +117,7 @@ func Of(r store.Record, now time.Duration) *State {
 	if s.Version != 0 {
 		s.Response = s.Feed.Version.Response(Shielded(r.URL))
 	}
-	s.Size = stateOverhead + 2*int64(len(r.FeedState)+len(r.PollState)+len(r.URL))
+	s.Size = stateOverhead + 2*int64(len(r.FeedState)+len(r.PollState))
 	return s
 }
 
@@ -190,7 +190,7 @@ func withNames(record []byte) []byte {
 	return record
 }
 
-// stateOverhead is what a feed in memory takes besides its texts, in bytes, roughly.
+// stateOverhead is what a feed in memory takes besides its texts and its key, in bytes, roughly.
 const stateOverhead = 1500
 
 // Unknown returns the state of a feed that has no record.
