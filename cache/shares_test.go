@@ -105,3 +105,42 @@ func TestInventedFeedsLeaveRoomForEstablishedOnes(t *testing.T) {
 		})
 	}
 }
+
+// While a hundred public networks ask for new feeds of a host, new ones of a token have at least every third slot.
+func TestEveryThirdSlot(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const wanted = 5
+		g := newGateway(t, func(policy.Ask) policy.Answer { return ok(rss(2, "")) })
+		g.origin.spacing = 2 * time.Second
+		g.open()
+		ask := func(by store.Owner, path string) {
+			f := must(g.Feed(t.Context(), "https://origin.test/"+path))
+			f.Ask(by)
+			go f.Serve(httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, "/", nil), cache.ServeOptions{})
+		}
+		for network := range 100 {
+			ask(store.OwnerOf(store.KindPublic, fmt.Sprint(network)), fmt.Sprintf("stranger/%d", network))
+		}
+		time.Sleep(20 * time.Second)
+		before := g.origin.polls()
+		for i := range wanted {
+			ask(store.OwnerOf(store.KindToken, "alice"), fmt.Sprintf("alice/%d", i))
+		}
+		time.Sleep(time.Minute)
+		g.origin.mu.Lock()
+		defer g.origin.mu.Unlock()
+		last, had := 0, 0
+		for n, poll := range g.origin.asks {
+			if !strings.Contains(poll.URL.String(), "alice") {
+				continue
+			}
+			if had++; n > before+3*had {
+				t.Errorf("feed %d of the token had slot %d", had, n-before)
+			}
+			last = n
+		}
+		if had != wanted || last == len(g.origin.asks)-1 {
+			t.Errorf("the token had %d of %d feeds, %d polls in all", had, wanted, len(g.origin.asks))
+		}
+	})
+}
