@@ -113,13 +113,14 @@ type Cache struct {
 	inHand            inHand
 
 	// Housekeeping.
-	written atomic.Int64 // bytes, since the store was held to its budget
-	over    atomic.Bool  // configured feeds take more than the disk budget, and the log says so
-	crowded atomic.Bool  // strangers cannot add feeds, as the disk budget is used up
-	short   atomic.Bool  // the disk of the store is nearly full, and the log says so
-	key     atomic.Pointer[hubKey]
-	asking  atomic.Int64 // requests to hubs that wait or are in flight
-	pushing atomic.Int64 // pushes that wait for their polls in memory
+	recording *semaphore.Weighted // held while the store learns which feeds are configured
+	written   atomic.Int64        // bytes, since the store was held to its budget
+	over      atomic.Bool         // configured feeds take more than the disk budget, and the log says so
+	crowded   atomic.Bool         // strangers cannot add feeds, as the disk budget is used up
+	short     atomic.Bool         // the disk of the store is nearly full, and the log says so
+	key       atomic.Pointer[hubKey]
+	asking    atomic.Int64 // requests to hubs that wait or are in flight
+	pushing   atomic.Int64 // pushes that wait for their polls in memory
 
 	// Trouble.
 	offline    offline
@@ -155,8 +156,8 @@ func New(o Options) (*Cache, error) {
 		store: o.Store, origin: o.Origin, now: o.Now, clock: newClock(o.Now, o.Suspended), random: rand.Float64,
 		memory: memory, changes: newChanges(),
 		waiting: limit{size: waitingPolls}, inHand: inHand{receiving: limit{size: receivingSize, alone: true}, parsing: semaphore.NewWeighted(parsingSize)},
-		unreadable: rate.Sometimes{Interval: unreadableInterval},
-		changed:    make(chan struct{}, 1), overBudget: make(chan struct{}, 1), full: make(chan struct{}, 1),
+		unreadable: rate.Sometimes{Interval: unreadableInterval}, recording: semaphore.NewWeighted(1),
+		changed: make(chan struct{}, 1), overBudget: make(chan struct{}, 1), full: make(chan struct{}, 1),
 	}
 	c.life, c.end = context.WithCancel(context.Background())
 	c.open, c.shut = context.WithCancel(c.life)

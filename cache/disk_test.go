@@ -117,3 +117,25 @@ func TestLogSaysThatDiskIsShort(t *testing.T) {
 		}
 	})
 }
+
+// The body of a feed that becomes configured stays, although the disk budget shrinks at the same moment.
+func TestConfiguredFeedStaysWhenTheBudgetShrinks(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		random := make([]byte, 40<<10)
+		rand.NewChaCha8([32]byte{}).Read(random)
+		g := newGateway(t, func(policy.Ask) policy.Answer {
+			return ok(rss(3, hex.EncodeToString(random)), "Cache-Control", "max-age=86400")
+		})
+		g.budget, g.by = 16<<10, store.OwnerOf(store.KindPublic, "203.0.113.0/24")
+		g.open()
+		wantBody(t, g.get(feedURL), http.StatusOK, "<rss")
+		g.store.delay(5*time.Second, "Configured")
+		g.settings.Feeds, g.settings.Disk = []string{feedURL}, 32<<10
+		g.Apply(g.settings)
+		time.Sleep(time.Minute)
+		wantBody(t, g.get(feedURL), http.StatusOK, "<rss")
+		if n := g.origin.polls(); n != 1 {
+			t.Errorf("%d polls: the version was lost", n)
+		}
+	})
+}

@@ -128,6 +128,10 @@ func (s *hooked) Trim(ctx context.Context, budget int64) ([]store.ID, error) {
 	return hook(ctx, s, "Trim", func() ([]store.ID, error) { return s.Store.Trim(ctx, budget) })
 }
 
+func (s *hooked) Configured(ctx context.Context) ([]store.ID, error) {
+	return hook(ctx, s, "Configured", func() ([]store.ID, error) { return s.Store.Configured(ctx) })
+}
+
 func (s *hooked) Restore(ctx context.Context, saved []store.Saved) error {
 	return hookDone(ctx, s, "Restore", func() error { return s.Store.Restore(ctx, saved) })
 }

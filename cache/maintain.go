@@ -49,7 +49,9 @@ func (c *Cache) maintain(ctx context.Context) {
 			c.storeReaders(ctx)
 			c.evict()
 		case <-c.full:
-			c.trim(ctx)
+			if c.recordConfigured(ctx) == nil { // otherwise the store does not know which feeds have to stay
+				c.trim(ctx)
+			}
 		case <-readers.C:
 			c.storeReaders(ctx)
 			c.evict() // those whose polls were under way when memory was over its budget

@@ -133,8 +133,12 @@ func (c *Cache) returnLease(lease *store.Lease) {
 }
 
 // recordConfigured has the store know which feeds are configured: it makes records of those that have none
-// yet, so that they are due. Only what differs is written.
+// yet, so that they are due. Only what differs is written. If it is under way, it waits for its end.
 func (c *Cache) recordConfigured(ctx context.Context) error {
+	if err := c.recording.Acquire(ctx, 1); err != nil {
+		return err
+	}
+	defer c.recording.Release(1)
 	s := c.settings.Load()
 	if s.recorded.Swap(true) { // first, so that a feed that is forgotten meanwhile is noticed
 		return nil
