@@ -208,7 +208,11 @@ func (f *Feed) ping(ctx context.Context, started time.Duration) (wait time.Durat
 		return 0, nil
 	}
 	due, waits := s.Due, s.Feed.History.Failures > 0 // back-off stands
-	if wait := floor - (now - s.Granted); wait > 0 {
+	wait = floor - (now - s.Granted)
+	if age := c.now().Sub(s.Last.At); age >= 0 { // a request may arrive long after its poll was granted
+		wait = max(wait, floor-age)
+	}
+	if wait > 0 {
 		return wait, nil
 	}
 	// All nodes see a claim that is returned at once.

@@ -299,6 +299,32 @@ func TestReadersDoNotPollWhatIsGone(t *testing.T) {
 	}
 }
 
+// MinInterval counts from the end of a poll for pings as well: its request may have arrived only then.
+func TestPingAfterASlowPoll(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var ended time.Time
+		g := newGateway(t, func(policy.Ask) policy.Answer {
+			if gap := time.Since(ended); gap < time.Hour {
+				t.Errorf("polled %v after the end of the last poll", gap)
+			}
+			time.Sleep(10 * time.Second)
+			ended = time.Now()
+			return ok(rss(1, ""), "Cache-Control", "max-age=86400")
+		}).open()
+		g.get(feedURL)
+		for range 62 * 12 { // each 5 s
+			if err := g.Ping(t.Context(), feedURL); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(5 * time.Second)
+			g.get(feedURL)
+		}
+		if n := g.origin.polls(); n != 2 {
+			t.Errorf("%d polls, want 2", n)
+		}
+	})
+}
+
 // A ping at one node shows the change to the readers of all, and pings at all nodes cause one poll per
 // MinInterval.
 func TestPingsAtSeveralNodes(t *testing.T) {
