@@ -101,14 +101,16 @@ func decodeAll(r io.Reader, codings []string, limit, size int64, room func() err
 	}
 	defer d.Close()
 	var small bytes.Buffer
-	for _, size := range []int{usualBody, policy.SmallBody} {
-		small.Grow(size - small.Len() + bytes.MinRead) // not to twice that: many polls may wait for room
-		switch _, err := io.CopyN(&small, d, int64(size-small.Len())); {
-		case err == io.EOF:
-			return small.Bytes(), nil
-		case err != nil:
-			return nil, err
-		}
+	_, err = io.CopyN(&small, d, usualBody)
+	if err == nil {
+		small.Grow(policy.SmallBody - usualBody + bytes.MinRead) // not to twice that: many polls may wait for room
+		_, err = io.CopyN(&small, d, policy.SmallBody-usualBody)
+	}
+	switch {
+	case err == io.EOF:
+		return small.Bytes(), nil
+	case err != nil:
+		return nil, err
 	}
 	if err := room(); err != nil {
 		return nil, fmt.Errorf("%w: %w", errNoRoom, err)
