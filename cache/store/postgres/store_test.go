@@ -29,7 +29,6 @@ func TestMain(m *testing.M) {
 	flags := map[string]string{"rapid.checks": "6", "test.parallel": "8"}
 	if testing.Short() {
 		flags["rapid.checks"] = "2"
-		flags["test.skip"] = "TestContract/damage" // is thousands of statements, and the same SQL as in an embedded store
 	}
 	for name, value := range flags {
 		if err := flag.Set(name, value); err != nil {
