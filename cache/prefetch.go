@@ -132,8 +132,8 @@ func (c *Cache) returnLease(lease *store.Lease) {
 	}
 }
 
-// recordConfigured has the store know which feeds are configured: it makes records of those that have none
-// yet, so that they are due. Only what differs is written. If it is under way, it waits for its end.
+// recordConfigured records in the store which feeds are configured: it makes records of those that have none
+// yet, so that they are due. Only what differs is written. A second call waits for the end of the first.
 func (c *Cache) recordConfigured(ctx context.Context) error {
 	if err := c.recording.Acquire(ctx, 1); err != nil {
 		return err

@@ -14,7 +14,7 @@ import (
 	"github.com/feedpollard/pollard/policy/document/site"
 )
 
-// Unavailable reports that there is no version of a feed to serve.
+// Unavailable reports that a feed has no version to serve.
 type Unavailable struct {
 	Status     int           // for the reader: 302, 403, 404, 410, 502, 503 or 504
 	Reason     string        // one line, for people
@@ -35,7 +35,7 @@ type Unavailable struct {
 
 func (u *Unavailable) Error() string { return u.Reason }
 
-// Unavailable returns why there is no version to serve; nil if there is one.
+// Unavailable returns why the feed has no version to serve; nil if it has one.
 func (f *Feed) Unavailable() *Unavailable {
 	s, p := f.latest()
 	if s.Version != 0 {

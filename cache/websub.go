@@ -12,7 +12,7 @@ import (
 
 // A hub (W3C WebSub) announces the changes of feeds. It is asked for that when a poll has found
 // that the feed names it (hub.go), confirms the request (callback.go), and then sends pushes, of
-// which each causes a poll. What it pushes never becomes content.
+// which each causes a poll. The body of a push never becomes content.
 //
 // A subscription has no schedule of its own. The outcome of each poll decides whether the hub is
 // asked for something, and the commit that records the request is the right to send it: so one of

@@ -243,8 +243,8 @@ func TestDirectivesAreTaken(t *testing.T) {
 	}
 }
 
-// What is accepted and does not do what it seems to is warned of, with file, line and remedy. What is
-// right is not.
+// Lines that are accepted and do not do what they seem to cause a warning, with file, line and remedy.
+// Lines that are right do not.
 func TestCaddyfileWarnings(t *testing.T) {
 	dir := t.TempDir()
 	log, file := filepath.Join(dir, "log"), filepath.Join(dir, "Caddyfile")

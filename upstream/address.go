@@ -104,8 +104,8 @@ func (a *addresses) allow(address netip.Addr, now time.Time) bool {
 	return !public || a.limit(at, now).AllowN(now, 1)
 }
 
-// placeOf returns the place of a public address. What only the configuration allows is the
-// operator's own network.
+// placeOf returns the place of a public address. An address that only the
+// configuration allows is in the operator's own network.
 func placeOf(address netip.Addr, standing policy.Standing) (_ place, public bool) {
 	at, kind := destination(address)
 	if inner, ok := embedded(at); ok {

@@ -190,7 +190,7 @@ func PrivateAddress(u feedurl.URL) string {
 type dialed int
 
 const (
-	dialedUnknown dialed = iota // there is no connection
+	dialedUnknown dialed = iota // not connected
 	dialedPublic
 	dialedPrivate // only the configuration allows it
 )

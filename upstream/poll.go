@@ -35,7 +35,7 @@ type poll struct {
 	first   *guard               // of the first request; nil: its host has not been looked up
 	others  int                  // redirects to another host
 	host    *host                // that the current request is in flight to; nil: not counted
-	timer   *time.Timer          // ends the current request; nil: there is no timeout
+	timer   *time.Timer          // ends the current request; nil: without a timeout
 	started time.Time            // when the timer was started
 	user    *url.Userinfo        // credentials; nil: none, or the redirects have left their origin
 	origin  string               // that the credentials belong to

@@ -126,7 +126,7 @@ func TestRankOfSlot(t *testing.T) {
 	}
 }
 
-// Impossible values of the columns of rank are no better rank than others.
+// Impossible values of the columns of rank do not make a better rank.
 func TestRank(t *testing.T) {
 	for _, tt := range []struct {
 		f    feedRow

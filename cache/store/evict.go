@@ -33,7 +33,7 @@ var steps = []step{
 	{RankNamed, true, false}, {RankNamed, false, false},
 }
 
-// Share is all feeds of an owner that have a rank. What can run out is divided among shares.
+// Share is all feeds of an owner that have a rank. Disk and memory are divided among shares.
 type Share struct {
 	Rank  Rank
 	Owner Owner

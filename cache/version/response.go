@@ -96,7 +96,7 @@ func (r *Response) NotModified(request http.Header, now time.Time) bool {
 }
 
 // setDate sets Last-Modified, which must not be later than Date (RFC 9110 section 8.8.2.1). A new version
-// is of the next second, and then so is Date. If the clock was set back, there is no Last-Modified.
+// is of the next second, and then so is Date. If the clock was set back, Last-Modified is left out.
 func (r *Response) setDate(h http.Header, now time.Time) {
 	if now.Before(r.datedFrom) {
 		return
@@ -121,7 +121,7 @@ func (r *Response) WriteNotModified(w http.ResponseWriter, request http.Header, 
 	w.WriteHeader(http.StatusNotModified)
 }
 
-// isNoLater reports whether the version is no later than the date of a request.
+// isNoLater reports whether the version is not later than the date of a request.
 func (r *Response) isNoLater(dates []string) bool {
 	if len(dates) != 1 {
 		return false

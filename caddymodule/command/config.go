@@ -85,7 +85,7 @@ func adapted(file string) ([]byte, error) {
 }
 
 // appOrDefault returns the app of a configuration file, with the rules of all feeds that are
-// named in it, or one of defaults if there is no file.
+// named in it, or one of defaults if file is empty.
 func appOrDefault(file string) (*poller.App, error) {
 	if file == "" {
 		return poller.Resolve(nil)

@@ -148,8 +148,8 @@ func (o *explainOptions) run(ctx context.Context, what string, stdin io.Reader, 
 const askTimeout = 10 * time.Second
 
 // explainKnown explains a feed of the running instance, without a poll. It reports false
-// if there is no instance or it does not know the feed. With --address, it is an error if
-// there is no instance.
+// if no instance runs or it does not know the feed. With --address, it is an error if none
+// runs.
 func (o *explainOptions) explainKnown(ctx context.Context, argument string, out io.Writer) (known bool, err error) {
 	i, err := o.instance()
 	if err != nil {

@@ -152,7 +152,7 @@ func originalPath(path, original string) string {
 // cutBase splits the path that was sent into the prefix that handlers have removed, and the rest
 // as it was sent. handle_path and strip_prefix also clean the path: they merge slashes and
 // resolve dots, which changes the URL in it. The rest is the part of the original path that
-// equals path when cleaned. It reports false if there is no such part, as after a rewrite to
+// equals path when cleaned. It reports false if no part does, as after a rewrite to
 // another path.
 func cutBase(path, original string) (base, tail string, found bool) {
 	const maxSegments = 32 // of a prefix

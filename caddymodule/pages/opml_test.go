@@ -69,7 +69,7 @@ func TestUploadsAreBounded(t *testing.T) {
 	})
 }
 
-// While the store is away there is no list: an empty or shorter one would end subscriptions of readers that
+// While the store is away the list is not served: an empty or shorter one would end subscriptions of readers that
 // follow it.
 func TestNoListWhileTheStoreIsAway(t *testing.T) {
 	p, source, at := newPages(t, 3)

@@ -40,7 +40,7 @@ type Source interface {
 	Savings(ctx context.Context, limit int) (status.Savings, error)
 }
 
-// ErrUnknown reports that there is no such feed, or none that these pages show.
+// ErrUnknown reports that a feed is not known, or not shown by these pages.
 var ErrUnknown = errors.New("pages: unknown feed")
 
 // Which names a feed by its URL, or by its ID if the URL must not be shown.

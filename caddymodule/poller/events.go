@@ -146,7 +146,7 @@ func (e *emitter) Handle(_ context.Context, event caddy.Event) error {
 	return nil
 }
 
-// run emits until the configuration ends. What is left in the queue is for the next one.
+// run emits until the configuration ends. The next one emits the rest of the queue.
 func (e *emitter) run() {
 	for e.ctx.Err() == nil {
 		select {

@@ -57,8 +57,8 @@ func identitiesIn(t *testing.T, file, text string) (list []string) {
 	return list
 }
 
-// What stands elsewhere in the Caddyfile, its path and its imports are not part of the identity.
-// What the block does is.
+// The rest of the Caddyfile, its path and its imports are not part of the identity. The effect of the
+// block is.
 func TestIdentityIsOfTheBlock(t *testing.T) {
 	dir := t.TempDir()
 	stage.WriteFile(t, filepath.Join(dir, "site.inc"), "encode\n")

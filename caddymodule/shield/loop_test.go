@@ -20,7 +20,7 @@ import (
 )
 
 // A shield whose origin leads back to it, at once, under another name or through a proxy, refuses the
-// request that comes back. What has passed another shield, or comes from a gateway's poll, does not.
+// request that comes back. It answers requests that have passed another shield, or come from a gateway's poll.
 func TestOriginLeadsBack(t *testing.T) {
 	at := loopback.FreeAddress(t)
 	_, port, _ := strings.Cut(at, ":")

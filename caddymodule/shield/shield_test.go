@@ -176,7 +176,7 @@ func TestShieldStandsAside(t *testing.T) {
 	})
 }
 
-// A feed that may no longer be shared is no longer served, also after a restart. It is served again when
+// A feed that may not be shared any more is not served any more, also after a restart. It is served again when
 // it may be shared again.
 func TestShieldWithdraws(t *testing.T) {
 	for name, withdrawn := range map[string]stage.Answer{

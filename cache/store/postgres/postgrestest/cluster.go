@@ -38,8 +38,8 @@ type Cluster struct {
 	made   atomic.Int64
 }
 
-// Start starts a server for the length of a test, which is skipped if there is no PostgreSQL
-// on this machine, or with -short. settings are lines of postgresql.conf.
+// Start starts a server for the length of a test, which is skipped if this machine does not have
+// PostgreSQL, or with -short. settings are lines of postgresql.conf.
 func Start(t testing.TB, settings ...string) *Cluster {
 	t.Helper()
 	if testing.Short() {
