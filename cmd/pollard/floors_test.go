@@ -21,10 +21,9 @@ const module = "github.com/feedpollard/pollard/"
 // packages of lower floors, so those of one floor do not import each other. A new package
 // needs a place here.
 var floors = []string{
-	"internal/clock internal/disk internal/early internal/feedurl internal/httpfield internal/opml",
-	"policy",
-	"policy/document/internal/namespace policy/document/site",
-	"policy/document/internal/markup",
+	"internal/clock internal/disk internal/early internal/feedurl internal/httpfield internal/namespace",
+	"internal/markup policy",
+	"internal/opml policy/document/site",
 	"policy/document",
 	"policy/document/links",
 	"upstream internal/status cache/version cache/store",

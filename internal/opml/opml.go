@@ -5,17 +5,20 @@
 // 2.0 (opml.org/spec2.opml), and the variants that feed readers export.
 //
 // [Rewrite] replaces them and nothing else: every byte outside of a changed xmlUrl value
-// stays as it is, in the document's own encoding, so folders, comments and the private
-// attributes of a reader survive.
+// stays as it is, so folders, comments and the private attributes of a reader survive. A list
+// in another encoding becomes UTF-8, which all readers read.
 //
 // [Outlines] reads them with their folders and titles, for a list that [New] writes. Neither judges URLs.
 package opml
 
 import (
 	"bytes"
+	"encoding/xml"
 	"fmt"
 	"html"
 	"strings"
+
+	"github.com/feedpollard/pollard/internal/markup"
 )
 
 // MaxSize is the largest document accepted and returned, in bytes.
@@ -25,12 +28,16 @@ const MaxSize = 16 << 20
 // the number of outlines changed. A URL for which change returns the same text stays byte
 // for byte. The first error of change ends the rewriting.
 func Rewrite(in []byte, change func(url string) (string, error)) (out []byte, changed int, err error) {
-	doc, outlines, err := read(in)
+	text, outlines, err := read(in)
 	if err != nil {
 		return nil, 0, err
 	}
 	var b bytes.Buffer
 	copied := 0
+	if !bytes.Equal(text, in) || markup.Declared(in) != "utf-8" {
+		copied = markup.Begin(text) // after the declaration of another encoding
+		b.WriteString(xml.Header)
+	}
 	for _, o := range outlines {
 		if o.url == "" {
 			continue
@@ -42,28 +49,26 @@ func Rewrite(in []byte, change func(url string) (string, error)) (out []byte, ch
 		if changedURL == o.url {
 			continue
 		}
-		b.Write(doc.text[copied:o.start])
-		b.WriteString(doc.escape(changedURL))
-		if b.Len()+len(doc.text)-o.end > MaxSize {
+		b.Write(text[copied:o.place.Start])
+		b.WriteString(escape(changedURL))
+		if b.Len()+len(text)-o.place.End > MaxSize {
 			return nil, 0, fmt.Errorf("the rewritten list would be larger than %d MiB", MaxSize>>20)
 		}
-		copied = o.end
+		copied = o.place.End
 		changed++
 	}
 	if changed == 0 {
 		return bytes.Clone(in), 0, nil
 	}
-	b.Write(doc.text[copied:])
-	out, err = doc.encode(b.Bytes())
-	return out, changed, err
+	b.Write(text[copied:])
+	return b.Bytes(), changed, nil
 }
 
-// escape converts a text to an attribute value. Characters outside of ASCII become
-// references if the document's encoding may not have them.
-func (d *document) escape(s string) string {
+// escape converts a text to an attribute value.
+func escape(s string) string {
 	var b strings.Builder
 	for _, r := range html.EscapeString(s) {
-		if r < ' ' || r > '~' && d.values != nil {
+		if r < ' ' {
 			fmt.Fprintf(&b, "&#%d;", r)
 		} else {
 			b.WriteRune(r)

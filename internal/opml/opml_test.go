@@ -5,6 +5,7 @@ package opml
 
 import (
 	"bytes"
+	"encoding/xml"
 	"errors"
 	"os"
 	"path/filepath"
@@ -12,7 +13,10 @@ import (
 	"strings"
 	"testing"
 
+	"golang.org/x/text/encoding/charmap"
 	"golang.org/x/text/encoding/unicode"
+
+	"github.com/feedpollard/pollard/internal/markup"
 )
 
 const base = "https://feeds.example/~a&b'c/"
@@ -56,8 +60,8 @@ func TestURLs(t *testing.T) {
 		{"an encoding that nobody knows", `<?xml version="1.0" encoding="x-y"?><opml><outline xmlUrl="http://a/é"/></opml>`, []string{"http://a/é"}},
 		{"a byte order mark", "\xef\xbb\xbf<?xml version=\"1.0\" encoding=\"UTF-8\"?><opml><outline xmlUrl='http://a/'/></opml>", []string{"http://a/"}},
 		{"broken UTF-8 and control characters elsewhere", "<opml><outline text='\xff\x01' xmlUrl='http://a/'/></opml>", []string{"http://a/"}},
-		{"references to nothing", "<opml><outline text='&#27;&x;' xmlUrl='http://a/&x;'/><outline xmlUrl='http://b/&#27;'/></opml>", []string{"http://a/&x;"}},
-		{"broken UTF-8 in a URL", "<opml><outline xmlUrl='http://a/\xff'/><outline xmlUrl='http://b/'/></opml>", []string{"http://b/"}},
+		{"references to nothing", "<opml><outline text='&#27;&x;' xmlUrl='http://a/&x;'/><outline xmlUrl='http://b/&#27;'/></opml>", []string{"http://a/&x;", "http://b/"}},
+		{"bytes of characters that are those of markup", "<?xml version='1.0' encoding='ISO-2022-JP'?><opml><outline text='\x1b$B<\"'>\x1b(B' xmlUrl='http://a/'/></opml>", []string{"http://a/"}},
 		{"a folder with an empty URL", `<opml><outline xmlUrl=""><outline xmlUrl="http://a/"/></outline></opml>`, []string{"http://a/"}},
 		{"elements that are not closed", `<opml><body><outline><outline xmlUrl="http://a/"></body></opml>`, []string{"http://a/"}},
 		{"empty", `<opml/>`, []string{}},
@@ -79,9 +83,8 @@ func TestURLsRefuses(t *testing.T) {
 		{"a feed", `<rss version="2.0"><channel/></rss>`},
 		{"HTML", `<!DOCTYPE html><html><body></body></html>`},
 		{"half of a list", `<opml><body><outline xmlUrl="http://a/"`},
-		{"a deep one", `<opml>` + strings.Repeat("<outline>", maxDepth) + `</opml>`},
+		{"a deep one", `<opml>` + strings.Repeat("<outline>", markup.MaxDepth) + `</opml>`},
 		{"a large one", `<opml>` + strings.Repeat(" ", MaxSize) + `</opml>`},
-		{"bytes of characters that are those of markup", "<?xml version='1.0' encoding='ISO-2022-JP'?><opml><outline text='\x1b$B<\"'>\x1b(B' xmlUrl='http://a/'/></opml>"},
 		{"half of a UTF-16 character", "\xff\xfe<\x00o"},
 		{"half of a surrogate pair", "\xff\xfe<\x00\x00\xd8>\x00"},
 	}
@@ -95,7 +98,8 @@ func TestURLsRefuses(t *testing.T) {
 }
 
 // Exports in the shape of several readers go through a gateway and come back: there
-// nothing but the URLs of feeds is different, back every byte is as it was.
+// nothing but the URLs of feeds is different, back every byte is as it was. A list in UTF-16
+// comes back in UTF-8.
 func TestRewriteThereAndBack(t *testing.T) {
 	feeds := map[string]int{"miniflux": 2, "freshrss": 2, "newsboat": 2, "liferea": 1, "gpodder": 2}
 	files, err := filepath.Glob("testdata/*.opml")
@@ -109,9 +113,13 @@ func TestRewriteThereAndBack(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, encoded := range []struct {
-			name string
-			in   []byte
-		}{{"", in}, {" with a byte order mark", append([]byte("\xef\xbb\xbf"), in...)}, {" in UTF-16", utf16(t, in)}} {
+			name     string
+			in, back []byte
+		}{
+			{"", in, in},
+			{" with a byte order mark", append([]byte("\ufeff"), in...), append([]byte("\ufeff"), in...)},
+			{" in UTF-16", utf16(t, in), append([]byte(xml.Header), in[markup.Begin(in):]...)},
+		} {
 			t.Run(reader+encoded.name, func(t *testing.T) {
 				there, changed, err := Rewrite(encoded.in, through)
 				if err != nil || changed != feeds[reader] {
@@ -128,8 +136,8 @@ func TestRewriteThereAndBack(t *testing.T) {
 					}
 				}
 				back, changed, err := Rewrite(there, direct)
-				if err != nil || changed != feeds[reader] || !bytes.Equal(back, encoded.in) {
-					t.Errorf("%d changed back, %v:\n%s\nwant\n%s", changed, err, back, encoded.in)
+				if err != nil || changed != feeds[reader] || !bytes.Equal(back, encoded.back) {
+					t.Errorf("%d changed back, %v:\n%s\nwant\n%s", changed, err, back, encoded.back)
 				}
 			})
 		}
@@ -138,7 +146,6 @@ func TestRewriteThereAndBack(t *testing.T) {
 
 func utf16(t *testing.T, text []byte) []byte {
 	t.Helper()
-	text = bytes.Replace(bytes.Replace(text, []byte("utf-8"), []byte("UTF-16"), 1), []byte("UTF-8"), []byte("UTF-16"), 1)
 	out, err := unicode.UTF16(unicode.LittleEndian, unicode.UseBOM).NewEncoder().Bytes(text)
 	if err != nil {
 		t.Fatal(err)
@@ -147,18 +154,24 @@ func utf16(t *testing.T, text []byte) []byte {
 }
 
 func TestRewriteChangesNothingElse(t *testing.T) {
-	const before = "<?xml version='1.0' encoding='windows-1252'?>\r\n<!-- \x80 <outline xmlUrl='no'/> -->\n<opml  version = \"2.0\" >" +
-		"<outline\ttext='\x99 &amp;&lt;\n' xmlUrl=\"\thttp://a.example/&#63;x=1&amp;y \" z:q='\xff' ></outline ><outline xmlUrl='file:///a'/>"
-	const after = "</opml>\n<!-- end -->"
-	out, changed, err := Rewrite([]byte(before+after), func(url string) (string, error) {
-		if url == "http://a.example/?x=1&y" {
-			return "http://b/<&\"'>é\n", nil
+	const list = "\r\n<!-- \u20ac <outline xmlUrl='no'/> -->\n<opml  version = \"2.0\" >" +
+		"<outline\ttext='\u2122 &amp;&lt;\n' xmlUrl=\"\thttp://a.example/&#63;x=1&amp;y \" z:q='\u00ff' ></outline ><outline xmlUrl='file:///a'/></opml>\n<!-- end -->"
+	const other, header = "<?xml version='1.0' encoding='windows-1252'?>", "<?xml version='1.0'?>"
+	windows, err := charmap.Windows1252.NewEncoder().String(list)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := strings.Replace(list, "\thttp://a.example/&#63;x=1&amp;y ", "http://b/&lt;&amp;&#34;&#39;&gt;é&#10;", 1)
+	for in, want := range map[string]string{header + list: header + want, other + windows: xml.Header + want} {
+		out, changed, err := Rewrite([]byte(in), func(url string) (string, error) {
+			if url == "http://a.example/?x=1&y" {
+				return "http://b/<&\"'>é\n", nil
+			}
+			return url, nil
+		})
+		if err != nil || changed != 1 || string(out) != want {
+			t.Errorf("%d changed, %v:\n%q\nwant\n%q", changed, err, out, want)
 		}
-		return url, nil
-	})
-	want := strings.Replace(before, "\thttp://a.example/&#63;x=1&amp;y ", "http://b/&lt;&amp;&#34;&#39;&gt;&#233;&#10;", 1) + after
-	if err != nil || changed != 1 || string(out) != want {
-		t.Errorf("%d changed, %v:\n%q\nwant\n%q", changed, err, out, want)
 	}
 }
 

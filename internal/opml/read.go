@@ -4,52 +4,38 @@
 package opml
 
 import (
-	"bytes"
 	"encoding/xml"
 	"errors"
 	"fmt"
 	"io"
 	"strings"
+
+	"github.com/feedpollard/pollard/internal/markup"
 )
 
 // ErrInvalid reports that a document is not OPML. The error that wraps it says why.
 var ErrInvalid = errors.New("not OPML")
 
-// maxDepth is how many elements may be nested: folders within folders.
-const maxDepth = 100
-
 // outline is an outline element: of a feed, or of a folder if it has no URL.
 type outline struct {
 	url         string
 	text, title string
-	depth       int // how many elements it is in
-	start, end  int // of the URL in the document's text, without its quotes
+	depth       int         // how many elements it is in
+	place       markup.Span // of the URL in the document, without its quotes
 }
 
-// read finds the outlines of a document. It accepts what readers accept: names in
+// read returns a document in UTF-8, and its outlines. It accepts what readers accept: names in
 // any case, a bare &, unclosed elements.
-func read(in []byte) (*document, []outline, error) {
+func read(in []byte) (text []byte, outlines []outline, err error) {
 	if len(in) > MaxSize {
 		return nil, nil, fmt.Errorf("%w: it is larger than %d MiB", ErrInvalid, MaxSize>>20)
 	}
-	doc, err := decode(in)
-	if err != nil {
-		return nil, nil, err
-	}
-	// The decoder finds the elements, and this package the values within a tag: a
-	// token of package xml does not say where in the document its attributes are.
-	dec := xml.NewDecoder(bytes.NewReader(masked(doc.text)))
-	dec.Strict = false
-	dec.CharsetReader = func(label string, r io.Reader) (io.Reader, error) {
-		return r, doc.setCharset(label)
-	}
-	var outlines []outline
-	rooted, depth := false, 0
-	for {
-		start := dec.InputOffset()
-		token, err := dec.Token()
-		if errors.Is(err, io.EOF) && rooted {
-			return doc, outlines, nil
+	text = markup.UTF8(in, "")
+	begin, depth := markup.Begin(text), 0
+	for scanner := markup.NewScanner(markup.Repair(text[begin:]), true); ; {
+		token, err := scanner.Next()
+		if errors.Is(err, io.EOF) && scanner.Root.Local != "" {
+			return text, outlines, nil
 		}
 		if err != nil {
 			return nil, nil, fmt.Errorf("%w: %w", ErrInvalid, err)
@@ -58,67 +44,43 @@ func read(in []byte) (*document, []outline, error) {
 		case xml.EndElement:
 			depth--
 		case xml.StartElement:
-			if depth++; depth > maxDepth {
-				return nil, nil, fmt.Errorf("%w: more than %d elements are nested", ErrInvalid, maxDepth)
-			}
-			if !rooted && !strings.EqualFold(e.Name.Local, "opml") {
+			depth++
+			switch {
+			case !strings.EqualFold(scanner.Root.Local, "opml"):
 				return nil, nil, fmt.Errorf("%w: the document is <%.40s>, expected <opml>", ErrInvalid, e.Name.Local)
+			case strings.EqualFold(e.Name.Local, "outline"):
+				tag := scanner.Span()
+				o := readOutline(e.Attr, text, markup.Span{Start: begin + tag.Start, End: begin + tag.End})
+				o.depth = depth
+				outlines = append(outlines, o)
 			}
-			rooted = true
-			if !strings.EqualFold(e.Name.Local, "outline") {
-				continue
-			}
-			o := doc.outline(int(start), int(dec.InputOffset()))
-			o.depth = depth
-			outlines = append(outlines, o)
 		}
 	}
 }
 
-// masked returns a copy of a text for the XML decoder, of the same length: letters replace
-// characters outside of ASCII, control characters and references, which the decoder would
-// decode or refuse. In all possible encodings the bytes <, > and quotes are markup.
-func masked(text []byte) []byte {
-	mask := bytes.Clone(text)
-	for i, c := range mask {
-		if c >= 0x7f || c == '&' || c < ' ' && c != '\t' && c != '\n' && c != '\r' {
-			mask[i] = 'x'
-		}
+// readOutline reads the tag of an outline element.
+func readOutline(attributes []xml.Attr, text []byte, tag markup.Span) (o outline) {
+	places := markup.Attributes(text, tag)
+	if len(places) != len(attributes) {
+		return o // never, as the decoder has read them
 	}
-	for i := range bom(text) {
-		mask[i] = ' '
-	}
-	return mask
-}
-
-// outline reads the tag of an outline element at text[start:end].
-func (d *document) outline(start, end int) (o outline) {
-	tag := d.text[start:end]
 	page := false
-	for at := 0; ; {
-		a, next, more := nextAttribute(tag, at)
-		if !more && page {
-			o.url = ""
-		}
-		if !more {
-			return o
-		}
-		at = next
-		value := tag[a.start:a.end]
-		switch name := strings.ToLower(a.name); {
+	for i, a := range attributes {
+		switch name := strings.ToLower(a.Name.Local); {
 		case name == "type":
-			page = page || isPage(string(value))
+			page = page || isPage(a.Value)
 		case name == "text" && o.text == "":
-			o.text, _ = d.unescape(value)
+			o.text = a.Value
 		case name == "title" && o.title == "":
-			o.title, _ = d.unescape(value)
+			o.title = a.Value
 		case name == "xmlurl" && o.url == "":
-			url, err := d.unescape(value)
-			if url = strings.TrimSpace(url); err == nil && url != "" {
-				o.url, o.start, o.end = url, start+a.start, start+a.end
-			}
+			o.url, o.place = strings.TrimSpace(a.Value), places[i].Value
 		}
 	}
+	if page {
+		o.url = ""
+	}
+	return o
 }
 
 // isPage reports whether an outline's URL is a page or document from which the reader
@@ -127,38 +89,3 @@ func isPage(outlineType string) bool {
 	outlineType = strings.ToLower(outlineType)
 	return strings.Contains(outlineType, "xpath") || strings.Contains(outlineType, "dotnotation")
 }
-
-// attribute is an attribute of a tag, its value at tag[start:end].
-type attribute struct {
-	name       string // without a prefix
-	start, end int
-}
-
-// nextAttribute finds the first quoted attribute of a tag from a position on.
-func nextAttribute(tag []byte, at int) (a attribute, next int, ok bool) {
-	for {
-		equals := bytes.IndexByte(tag[at:], '=')
-		if equals < 0 {
-			return attribute{}, len(tag), false
-		}
-		equals += at
-		before := bytes.TrimRight(tag[at:equals], space)
-		name := string(before[bytes.LastIndexAny(before, space+"<:")+1:])
-		at = equals + 1
-		for at < len(tag) && strings.IndexByte(space, tag[at]) >= 0 {
-			at++
-		}
-		if at == len(tag) || tag[at] != '"' && tag[at] != '\'' {
-			continue // a bare word is never a URL
-		}
-		length := bytes.IndexByte(tag[at+1:], tag[at])
-		if length < 0 {
-			return attribute{}, len(tag), false
-		}
-		a = attribute{name, at + 1, at + 1 + length}
-		return a, a.end + 1, true
-	}
-}
-
-// space is the white space of XML.
-const space = " \t\r\n"

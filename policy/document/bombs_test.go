@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/feedpollard/pollard/policy/document/internal/markup"
+	"github.com/feedpollard/pollard/internal/markup"
 )
 
 func repeat(unit string, n int) string { return strings.Repeat(unit, n) }

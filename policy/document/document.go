@@ -5,8 +5,8 @@
 // 1.0, JSON Feed. It reports whether bytes are a feed, its hints, how often entries
 // appear, and the feed's fingerprint.
 //
-// The bytes are first converted to UTF-8 (encoding.go). An XML document is then read
-// once, as tokens under fixed limits (package markup), by a reader that finds the
+// The bytes are first converted to UTF-8. An XML document is then read once, as tokens
+// under fixed limits (both in package markup), by a reader that finds the
 // children of channels, feeds and entries (xmlfeed.go, field.go) for the hints
 // (hints.go), dates (rhythm.go) and the fingerprint (fingerprint.go). A JSON document is
 // decoded into objects (jsonfeed.go). Only hashes, dates, hints and a short
@@ -23,8 +23,8 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/feedpollard/pollard/internal/markup"
 	"github.com/feedpollard/pollard/policy"
-	"github.com/feedpollard/pollard/policy/document/internal/markup"
 )
 
 // The errors of [Read]. Their text is one line and says what the document is instead.
@@ -45,13 +45,14 @@ func Read(body []byte, contentType string, now time.Time) (*policy.Document, err
 	if kind := binaryType(body); kind != "" {
 		return nil, fmt.Errorf("%w: data of type %s", ErrNotFeed, kind)
 	}
-	text := bytes.TrimSpace(toUTF8(body, contentType))
+	text := markup.UTF8(body, contentType)
+	text = bytes.TrimSpace(text[markup.Begin(text):])
 	switch {
 	case len(text) == 0:
 		return nil, fmt.Errorf("%w: an empty document", ErrNotFeed)
 	case text[0] == '{' || text[0] == '[':
 		return readJSON(text, now)
 	default:
-		return readXML(text, declared(body), now)
+		return readXML(text, markup.Declared(body), now)
 	}
 }

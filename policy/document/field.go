@@ -9,9 +9,9 @@ import (
 	"net/url"
 	"strings"
 
+	"github.com/feedpollard/pollard/internal/markup"
+	"github.com/feedpollard/pollard/internal/namespace"
 	"github.com/feedpollard/pollard/policy"
-	"github.com/feedpollard/pollard/policy/document/internal/markup"
-	"github.com/feedpollard/pollard/policy/document/internal/namespace"
 )
 
 // field is the child element of a channel or entry that is being read.

@@ -13,9 +13,9 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/feedpollard/pollard/internal/markup"
+	"github.com/feedpollard/pollard/internal/namespace"
 	"github.com/feedpollard/pollard/policy"
-	"github.com/feedpollard/pollard/policy/document/internal/markup"
-	"github.com/feedpollard/pollard/policy/document/internal/namespace"
 )
 
 // fingerprinter computes the fingerprints of a feed: hashes of the document without its

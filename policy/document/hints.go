@@ -10,9 +10,9 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/feedpollard/pollard/internal/markup"
+	"github.com/feedpollard/pollard/internal/namespace"
 	"github.com/feedpollard/pollard/policy"
-	"github.com/feedpollard/pollard/policy/document/internal/markup"
-	"github.com/feedpollard/pollard/policy/document/internal/namespace"
 )
 
 // The names of malformed hints that package policy does not use.

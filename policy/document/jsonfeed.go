@@ -15,8 +15,8 @@ import (
 
 	"github.com/dustin/go-humanize"
 
+	"github.com/feedpollard/pollard/internal/markup"
 	"github.com/feedpollard/pollard/policy"
-	"github.com/feedpollard/pollard/policy/document/internal/markup"
 )
 
 // object is a JSON object. Names are case-sensitive, which decoding into a struct would

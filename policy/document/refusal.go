@@ -13,7 +13,7 @@ import (
 	"strings"
 
 	"github.com/feedpollard/pollard/internal/feedurl"
-	"github.com/feedpollard/pollard/policy/document/internal/markup"
+	"github.com/feedpollard/pollard/internal/markup"
 )
 
 var pageTitle = regexp.MustCompile(`(?is)<title[^>]*>([^<]*)`)

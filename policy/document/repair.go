@@ -6,7 +6,7 @@ package document
 import (
 	"bytes"
 
-	"github.com/feedpollard/pollard/policy/document/internal/markup"
+	"github.com/feedpollard/pollard/internal/markup"
 )
 
 // closedBy reports whether text ends with the end tag of an element, or with
@@ -29,7 +29,7 @@ func withoutMisc(rest []byte) []byte {
 		switch {
 		case bytes.HasPrefix(rest, []byte("<!--")):
 			end = bytes.Index(rest, []byte("-->"))
-		case bytes.HasPrefix(rest, []byte("<?")) && !markup.IsXMLDeclaration(rest):
+		case bytes.HasPrefix(rest, []byte("<?")) && markup.Begin(rest) == 0:
 			end = bytes.Index(rest, []byte("?>"))
 		}
 		if end < 0 {

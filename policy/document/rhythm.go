@@ -10,8 +10,8 @@ import (
 
 	"github.com/cespare/xxhash/v2"
 
+	"github.com/feedpollard/pollard/internal/namespace"
 	"github.com/feedpollard/pollard/policy"
-	"github.com/feedpollard/pollard/policy/document/internal/namespace"
 )
 
 // entry is what is kept of an item or entry.

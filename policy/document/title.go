@@ -9,8 +9,8 @@ import (
 	"regexp"
 	"strings"
 
-	"github.com/feedpollard/pollard/policy/document/internal/markup"
-	"github.com/feedpollard/pollard/policy/document/internal/namespace"
+	"github.com/feedpollard/pollard/internal/markup"
+	"github.com/feedpollard/pollard/internal/namespace"
 )
 
 // titleOf returns the title in a child of a channel or feed, as one short line of text, or

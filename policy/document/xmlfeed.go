@@ -15,9 +15,9 @@ import (
 
 	"github.com/dustin/go-humanize"
 
+	"github.com/feedpollard/pollard/internal/markup"
+	"github.com/feedpollard/pollard/internal/namespace"
 	"github.com/feedpollard/pollard/policy"
-	"github.com/feedpollard/pollard/policy/document/internal/markup"
-	"github.com/feedpollard/pollard/policy/document/internal/namespace"
 )
 
 // readXML reads an XML document strictly, and if that fails, leniently: after text that

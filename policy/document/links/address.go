@@ -6,7 +6,7 @@ package links
 import (
 	"strings"
 
-	"github.com/feedpollard/pollard/policy/document/internal/markup"
+	"github.com/feedpollard/pollard/internal/markup"
 )
 
 // address is the page that an entry or a channel is about, as far as it is known by now: relative

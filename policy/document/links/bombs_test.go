@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/feedpollard/pollard/policy/document/internal/markup"
+	"github.com/feedpollard/pollard/internal/markup"
 )
 
 // numbered repeats a text with a number in it.

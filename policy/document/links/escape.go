@@ -63,18 +63,18 @@ type segment struct {
 func (t *text) decode(body []byte, pieces []piece) {
 	t.decoded, t.segments, t.unknown = t.decoded[:0], t.segments[:0], false
 	for i, p := range pieces {
-		for at := p.start; at < p.end; {
-			raw := body[at:p.end]
+		for at := p.Start; at < p.End; {
+			raw := body[at:p.End]
 			s := segment{at: len(t.decoded), place: span{at, at + p.in.plain(raw)}, piece: i, in: p.in}
-			if s.place.end > at {
-				t.decoded = append(t.decoded, body[at:s.place.end]...)
+			if s.place.End > at {
+				t.decoded = append(t.decoded, body[at:s.place.End]...)
 			} else {
-				s.place.end = at + t.unescape(raw, p.in)
-				s.escaped = s.place.end > at+1
+				s.place.End = at + t.unescape(raw, p.in)
+				s.escaped = s.place.End > at+1
 			}
-			at = s.place.end
+			at = s.place.End
 			if n := len(t.segments); n > 0 && !s.escaped && !t.segments[n-1].escaped && t.segments[n-1].piece == i {
-				t.segments[n-1].place.end = at
+				t.segments[n-1].place.End = at
 			} else {
 				t.segments = append(t.segments, s)
 			}
@@ -106,13 +106,13 @@ func (t *text) locate(offset int) (place, index int) {
 	}
 	switch s := t.segments[index]; {
 	case offset == s.at:
-		return s.place.start, index
+		return s.place.Start, index
 	case offset == len(t.decoded):
-		return s.place.end, index
+		return s.place.End, index
 	case s.escaped:
 		return 0, -1
 	default:
-		return s.place.start + offset - s.at, index
+		return s.place.Start + offset - s.at, index
 	}
 }
 

@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"golang.org/x/net/html"
+
+	"github.com/feedpollard/pollard/internal/markup"
 )
 
 // findURLs calls visit with each URL in the attributes of a piece of HTML, without the
@@ -23,7 +25,7 @@ func findURLs(text []byte, visit func(url span)) {
 			return // the end, or a tag without one: browsers ignore it as well
 		}
 		tag := span{at, at + len(z.Raw())}
-		at = tag.end
+		at = tag.End
 		if token != html.StartTagToken && token != html.SelfClosingTagToken {
 			continue
 		}
@@ -35,67 +37,12 @@ func findURLs(text []byte, visit func(url span)) {
 			continue
 		}
 		element := string(name)
-		for _, a := range attributes(text, tag) {
-			for _, url := range urlsOf(text, element, strings.ToLower(string(text[a.name.start:a.name.end])), a.value) {
+		for _, a := range markup.Attributes(text, tag) {
+			for _, url := range urlsOf(text, element, strings.ToLower(string(text[a.Name.Start:a.Name.End])), a.Value) {
 				visit(url)
 			}
 		}
 	}
-}
-
-// attribute is the name and the value of an attribute, without quotes.
-type attribute struct{ name, value span }
-
-// attributes finds the attributes of a start tag of HTML or XML.
-func attributes(text []byte, tag span) []attribute {
-	var list []attribute
-	at, end := tag.start+1, tag.end-1
-	for at < end && !isSpace(text[at]) && text[at] != '/' {
-		at++
-	}
-	for at < end {
-		if isSpace(text[at]) || text[at] == '/' {
-			at++
-			continue
-		}
-		var a attribute
-		a, at = readAttribute(text[:end], at)
-		list = append(list, a)
-	}
-	return list
-}
-
-// readAttribute reads the attribute at an offset and returns where it ends.
-func readAttribute(text []byte, at int) (a attribute, end int) {
-	a.name.start = at
-	for at++; at < len(text) && !isSpace(text[at]) && text[at] != '/' && text[at] != '='; {
-		at++
-	}
-	a.name.end = at
-	after := skipSpace(text, at)
-	if after == len(text) || text[after] != '=' {
-		return a, at
-	}
-	at = skipSpace(text, after+1)
-	if at < len(text) && (text[at] == '"' || text[at] == '\'') {
-		if length := bytes.IndexByte(text[at+1:], text[at]); length >= 0 {
-			a.value = span{at + 1, at + 1 + length}
-			return a, a.value.end + 1
-		}
-	}
-	a.value.start = at
-	for at < len(text) && !isSpace(text[at]) {
-		at++
-	}
-	a.value.end = at
-	return a, at
-}
-
-func skipSpace(text []byte, at int) int {
-	for at < len(text) && isSpace(text[at]) {
-		at++
-	}
-	return at
 }
 
 // urlsOf finds the URLs in the value of an attribute of HTML.
@@ -113,25 +60,25 @@ func urlsOf(text []byte, element, name string, value span) []span {
 
 // candidates finds the URLs in a srcset: "a.jpg 1x, b.jpg 2x" (HTML section 4.8.4.2.1).
 func candidates(text []byte, value span) (urls []span) {
-	for at := value.start; at < value.end; {
-		for at < value.end && (isSpace(text[at]) || text[at] == ',') {
+	for at := value.Start; at < value.End; {
+		for at < value.End && (markup.IsHTMLSpace(text[at]) || text[at] == ',') {
 			at++
 		}
 		url := span{at, at}
-		for at < value.end && !isSpace(text[at]) {
+		for at < value.End && !markup.IsHTMLSpace(text[at]) {
 			at++
 		}
-		url.end = at
-		for url.end > url.start && text[url.end-1] == ',' {
-			url.end--
+		url.End = at
+		for url.End > url.Start && text[url.End-1] == ',' {
+			url.End--
 		}
-		if url.end > url.start {
+		if url.End > url.Start {
 			urls = append(urls, url)
 		}
-		if url.end < at {
+		if url.End < at {
 			continue // a comma after the URL: it has no descriptor
 		}
-		for depth := 0; at < value.end && (text[at] != ',' || depth > 0); at++ {
+		for depth := 0; at < value.End && (text[at] != ',' || depth > 0); at++ {
 			switch text[at] {
 			case '(':
 				depth++

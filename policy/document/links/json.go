@@ -9,7 +9,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/feedpollard/pollard/policy/document/internal/markup"
+	"github.com/feedpollard/pollard/internal/markup"
 )
 
 // jsonRewriter edits a JSON Feed.
@@ -34,7 +34,7 @@ func rewriteJSON(e *editor, start int) bool {
 	}
 	if j.removed != (span{}) {
 		if j.kept > 0 {
-			j.removed.start = j.kept // with the comma before the last members
+			j.removed.Start = j.kept // with the comma before the last members
 		}
 		j.remove(j.removed)
 	}
@@ -43,13 +43,13 @@ func rewriteJSON(e *editor, start int) bool {
 
 // next returns the next token and where it stands in the body.
 func (j *jsonRewriter) next() (token json.Token, at span, err error) {
-	at.start = j.start + int(j.decoder.InputOffset())
+	at.Start = j.start + int(j.decoder.InputOffset())
 	if token, err = j.decoder.Token(); err != nil {
 		return nil, span{}, err
 	}
-	at.end = j.start + int(j.decoder.InputOffset())
-	for bytes.IndexByte([]byte(markup.Space+",:"), j.body[at.start]) >= 0 {
-		at.start++
+	at.End = j.start + int(j.decoder.InputOffset())
+	for bytes.IndexByte([]byte(markup.Space+",:"), j.body[at.Start]) >= 0 {
+		at.Start++
 	}
 	return token, at, nil
 }
@@ -73,7 +73,7 @@ func (j *jsonRewriter) value() error {
 		return err
 	}
 	if _, isText := token.(string); isText {
-		j.string(piece{span{at.start + 1, at.end - 1}, jsonString})
+		j.string(piece{span{at.Start + 1, at.End - 1}, jsonString})
 	}
 	return nil
 }
@@ -110,12 +110,12 @@ func (j *jsonRewriter) member() error {
 	case name == "hubs" || name == "feed_url" || j.ownLink:
 		j.edits = j.edits[:before] // what is removed needs no edits
 		if j.removed == (span{}) {
-			j.removed.start = key.start
+			j.removed.Start = key.Start
 		}
-		j.removed.end = j.start + int(j.decoder.InputOffset())
+		j.removed.End = j.start + int(j.decoder.InputOffset())
 		return err
 	case j.removed != (span{}):
-		j.edits = slices.Insert(j.edits, before, edit{span: span{j.removed.start, key.start}})
+		j.edits = slices.Insert(j.edits, before, edit{span: span{j.removed.Start, key.Start}})
 		j.removed = span{}
 	}
 	j.kept = j.start + int(j.decoder.InputOffset())
@@ -124,7 +124,7 @@ func (j *jsonRewriter) member() error {
 
 // string makes the URLs in a string absolute.
 func (j *jsonRewriter) string(value piece) {
-	if value.end == value.start {
+	if value.End == value.Start {
 		return
 	}
 	name := j.path[len(j.path)-1]

@@ -17,13 +17,11 @@
 package links
 
 import (
-	"bytes"
 	"net/url"
 	"strings"
 	"unicode/utf8"
 
-	"github.com/feedpollard/pollard/policy/document"
-	"github.com/feedpollard/pollard/policy/document/internal/markup"
+	"github.com/feedpollard/pollard/internal/markup"
 )
 
 // Report says what happened to the relative URLs of a document.
@@ -62,7 +60,7 @@ const (
 // The result is body itself if there is nothing to change or the encoding or markup
 // cannot be read. Served of its own result changes nothing.
 func Served(body []byte, contentType, own string, secret bool) ([]byte, Report) {
-	if !document.ASCIICompatible(body, contentType) {
+	if !markup.ASCIICompatible(body, contentType) {
 		return body, Report{Problem: problemEncoding}
 	}
 	e := newEditor(body, own, secret)
@@ -83,8 +81,8 @@ func Served(body []byte, contentType, own string, secret bool) ([]byte, Report) 
 	return e.apply()
 }
 
-// span is text[start:end].
-type span struct{ start, end int }
+// span is text[Start:End].
+type span = markup.Span
 
 // edit replaces body[start:end].
 type edit struct {
@@ -183,8 +181,8 @@ func (e *editor) edited(absolute bool) (result []byte, report Report, ok bool) {
 		if at == 0 {
 			result = make([]byte, 0, len(e.body)+min(len(e.edits)*64, e.largest()))
 		}
-		result = append(append(result, e.body[at:edit.start]...), text...)
-		at = edit.end
+		result = append(append(result, e.body[at:edit.Start]...), text...)
+		at = edit.End
 	}
 	if at == 0 {
 		return e.body, report, true
@@ -214,8 +212,8 @@ func (e *editor) url(pieces []piece, base *base) {
 // reference makes a URL in the decoded text absolute. If that has an entity that is not known
 // here, the entity may be all that makes the URL absolute.
 func (e *editor) reference(url span, base *base) {
-	if prefix, drop, ok := base.resolve(string(e.text.decoded[url.start:url.end])); ok && !e.text.unknown {
-		e.rewrite(url.start, drop, edit{base: base, prefix: prefix})
+	if prefix, drop, ok := base.resolve(string(e.text.decoded[url.Start:url.End])); ok && !e.text.unknown {
+		e.rewrite(url.Start, drop, edit{base: base, prefix: prefix})
 	}
 }
 
@@ -223,8 +221,8 @@ func (e *editor) reference(url span, base *base) {
 func (e *editor) html(pieces []piece, base *base) {
 	e.text.decode(e.body, pieces)
 	findURLs(e.text.decoded, func(url span) {
-		if prefix, drop, ok := base.resolveHTML(string(e.text.decoded[url.start:url.end])); ok {
-			e.rewrite(url.start, drop, edit{base: base, prefix: prefix, inHTML: true})
+		if prefix, drop, ok := base.resolveHTML(string(e.text.decoded[url.Start:url.End])); ok {
+			e.rewrite(url.Start, drop, edit{base: base, prefix: prefix, inHTML: true})
 		}
 	})
 }
@@ -239,13 +237,11 @@ func (e *editor) rewrite(offset, drop int, edit edit) {
 
 // trimmed is a span without white space around it.
 func trimmed(text []byte, s span) span {
-	for s.start < s.end && isSpace(text[s.start]) {
-		s.start++
+	for s.Start < s.End && markup.IsHTMLSpace(text[s.Start]) {
+		s.Start++
 	}
-	for s.end > s.start && isSpace(text[s.end-1]) {
-		s.end--
+	for s.End > s.Start && markup.IsHTMLSpace(text[s.End-1]) {
+		s.End--
 	}
 	return s
 }
-
-func isSpace(c byte) bool { return bytes.IndexByte([]byte(" \t\r\n\f"), c) >= 0 }

@@ -7,7 +7,7 @@ import (
 	"net/url"
 	"strings"
 
-	"github.com/feedpollard/pollard/policy/document/internal/markup"
+	"github.com/feedpollard/pollard/internal/markup"
 )
 
 // maxBase bounds the length of a base URL, in bytes.

@@ -7,8 +7,8 @@ import (
 	"encoding/xml"
 	"strings"
 
-	"github.com/feedpollard/pollard/policy/document/internal/markup"
-	"github.com/feedpollard/pollard/policy/document/internal/namespace"
+	"github.com/feedpollard/pollard/internal/markup"
+	"github.com/feedpollard/pollard/internal/namespace"
 )
 
 // isURL reports whether an attribute outside of HTML is a URL, by its name. Atom's

@@ -9,8 +9,8 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/feedpollard/pollard/policy/document/internal/markup"
-	"github.com/feedpollard/pollard/policy/document/internal/namespace"
+	"github.com/feedpollard/pollard/internal/markup"
+	"github.com/feedpollard/pollard/internal/namespace"
 )
 
 // maxBases bounds the different values of xml:base, or the same within others.
@@ -84,18 +84,18 @@ func rewriteXML(e *editor, start int) bool {
 		if err != nil || len(x.bases) > maxBases {
 			return false
 		}
-		from, to := x.tokens.Span()
-		at := span{start + from, start + to}
+		at := x.tokens.Span()
+		at.Start, at.End = start+at.Start, start+at.End
 		switch t := token.(type) {
 		case xml.StartElement:
 			x.open(t, at)
 		case xml.CharData:
 			x.characters(at)
 		case xml.EndElement:
-			if at.end > at.start {
+			if at.End > at.Start {
 				x.endTag = at
 			}
-			if x.close(at.end); len(x.stack) == 0 {
+			if x.close(at.End); len(x.stack) == 0 {
 				return true
 			}
 		}
@@ -126,8 +126,8 @@ func (x *xmlRewriter) characters(at span) {
 	case urlTask, guidTask, addressTask, htmlTask:
 		const open, end = "<![CDATA[", "]]>"
 		p := piece{at, xmlText}
-		if bytes.HasPrefix(x.body[at.start:at.end], []byte(open)) {
-			p = piece{span{at.start + len(open), at.end - len(end)}, cdata}
+		if bytes.HasPrefix(x.body[at.Start:at.End], []byte(open)) {
+			p = piece{span{at.Start + len(open), at.End - len(end)}, cdata}
 		}
 		e.texts = append(e.texts, p)
 	}
@@ -189,7 +189,7 @@ func (x *xmlRewriter) close(end int) {
 // whole is where an element stands that ends at end.
 func (x *xmlRewriter) whole(e *element, end int) span {
 	if x.closes(e, end) {
-		return span{e.tag.start, end}
+		return span{e.tag.Start, end}
 	}
 	return e.tag
 }
@@ -197,12 +197,12 @@ func (x *xmlRewriter) whole(e *element, end int) span {
 // closes reports whether the last end tag, at end, is that of an element: empty elements
 // have none, nor have elements that the end tag of another element closes.
 func (x *xmlRewriter) closes(e *element, end int) bool {
-	name := x.body[e.tag.start+1 : e.tag.end-1]
+	name := x.body[e.tag.Start+1 : e.tag.End-1]
 	if i := bytes.IndexAny(name, markup.Space+"/"); i >= 0 {
 		name = name[:i]
 	}
-	return x.endTag.end == end && x.endTag.start >= e.tag.end &&
-		bytes.Equal(name, bytes.TrimRight(x.body[x.endTag.start+2:x.endTag.end-1], markup.Space))
+	return x.endTag.End == end && x.endTag.Start >= e.tag.End &&
+		bytes.Equal(name, bytes.TrimRight(x.body[x.endTag.Start+2:x.endTag.End-1], markup.Space))
 }
 
 // elementURL makes the text of an element absolute that ends at end, or removes the element.
@@ -213,7 +213,7 @@ func (x *xmlRewriter) elementURL(e *element, end int) {
 		return
 	}
 	place := trimmed(text, span{0, len(text)})
-	reference := string(text[place.start:place.end])
+	reference := string(text[place.Start:place.End])
 	if e.level == inFeed && e.name == "link" && x.isOwn(reference, e.base) {
 		x.remove(x.whole(e, end))
 		return
@@ -247,13 +247,13 @@ func (x *xmlRewriter) values(t xml.StartElement, tag span) []piece {
 	if len(t.Attr) == 0 {
 		return nil
 	}
-	found := attributes(x.body, tag)
+	found := markup.Attributes(x.body, tag)
 	if len(found) != len(t.Attr) {
 		return make([]piece, len(t.Attr)) // empty: nothing is to be rewritten
 	}
 	values := make([]piece, len(found))
 	for i, a := range found {
-		values[i] = piece{a.value, xmlText}
+		values[i] = piece{a.Value, xmlText}
 	}
 	return values
 }
@@ -303,8 +303,8 @@ func (x *xmlRewriter) leadsAway(e *element, t xml.StartElement, values []piece) 
 
 // relations returns the relations self and hub of a link's rel, and how many others there are.
 func (x *xmlRewriter) relations(value span) (words []span, others int) {
-	at := value.start
-	for word := range bytes.FieldsSeq(x.body[value.start:value.end]) {
+	at := value.Start
+	for word := range bytes.FieldsSeq(x.body[value.Start:value.End]) {
 		at += bytes.Index(x.body[at:], word)
 		if name := markup.Relation(string(word)); name == "self" || name == "hub" {
 			words = append(words, span{at, at + len(word)})

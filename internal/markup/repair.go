@@ -36,12 +36,6 @@ func Begin(text []byte) int {
 	return len(text) - len(rest)
 }
 
-// IsXMLDeclaration reports whether text begins as an XML declaration does (XML 1.0 section 2.8).
-func IsXMLDeclaration(text []byte) bool {
-	rest, ok := bytes.CutPrefix(text, []byte("<?xml"))
-	return ok && len(rest) > 0 && isSpace(rest[0])
-}
-
 // IsPage reports whether text begins as an HTML page does, or has the start of one in it.
 func IsPage(text []byte) bool { return page.Match(text[:min(len(text), junkLimit)]) }
 

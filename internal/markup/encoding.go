@@ -1,7 +1,7 @@
 // Copyright 2026 The Pollard Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package document
+package markup
 
 import (
 	"bytes"
@@ -17,29 +17,27 @@ import (
 	"golang.org/x/text/encoding/ianaindex"
 	"golang.org/x/text/encoding/unicode"
 	"golang.org/x/text/encoding/unicode/utf32"
-
-	"github.com/feedpollard/pollard/policy/document/internal/markup"
 )
 
 // declarationEncoding finds the encoding in an XML declaration (XML 1.0 section 4.3.3).
 var declarationEncoding = regexp.MustCompile(`^\s*<\?xml\s[^>]*?\bencoding\s*=\s*["']\s*([A-Za-z0-9._:-]+)`)
 
-// toUTF8 returns the document in UTF-8, without byte order mark and without XML
-// declaration, which would be wrong then.
+// UTF8 returns a document in UTF-8: the document itself if it is in UTF-8. A byte order mark
+// and an XML declaration, which may be wrong then, stay, see [Begin].
 //
 // The bytes themselves come first, because labels are often wrong: a byte order mark,
 // then the zero bytes of UTF-16 and UTF-32, then UTF-8 if it is valid, because text in
 // another encoding hardly ever is. Then come the charset of the Content-Type and the XML
 // declaration, in this order (RFC 7303 section 3), and Windows-1252 if neither fits: any
 // bytes are valid in it, and markup is ASCII.
-func toUTF8(body []byte, contentType string) []byte {
-	text := body
+func UTF8(body []byte, contentType string) []byte {
 	if enc := wideEncoding(body); enc != nil {
-		text = decodeAll(enc, body)
-	} else if labels := declaredEncodings(body, contentType); !utf8.Valid(body) || looksLikeASCII(labels) {
-		text = decodeCharset(labels, body)
+		return decodeAll(enc, body)
 	}
-	return text[markup.Begin(text):]
+	if labels := declaredEncodings(body, contentType); !utf8.Valid(body) || looksLikeASCII(labels) {
+		return decodeCharset(labels, body)
+	}
+	return body
 }
 
 // ASCIICompatible reports whether markup can be found in a document without decoding it,
@@ -49,11 +47,11 @@ func ASCIICompatible(body []byte, contentType string) bool {
 	return wideEncoding(body) == nil && !looksLikeASCII(declaredEncodings(body, contentType))
 }
 
-// declared returns the encoding that an XML parser reads the document in if the
+// Declared returns the encoding that an XML parser reads the document in if the
 // Content-Type does not name one (XML 1.0 section 4.3.3): a wrong declaration that is
 // repaired changes what readers see, although no character of the text changes here.
-func declared(body []byte) string {
-	if bytes.HasPrefix(body, []byte("\ufeff")) || wideEncoding(body) != nil {
+func Declared(body []byte) string {
+	if bytes.HasPrefix(body, byteOrderMark) || wideEncoding(body) != nil {
 		return "utf-8"
 	}
 	return strings.ToLower(cmp.Or(inDeclaration(body), "utf-8"))
@@ -129,7 +127,7 @@ func decodeCharset(labels []string, body []byte) []byte {
 }
 
 // lookup finds an encoding by the names of the web, then by IANA's. It returns nil for
-// unknown names and for UTF encodings, which toUTF8 has ruled out. UTF-7 is unknown: it
+// unknown names and for UTF encodings, which UTF8 has ruled out. UTF-7 is unknown: it
 // hides markup from filters.
 func lookup(label string) encoding.Encoding {
 	enc, err := htmlindex.Get(label)

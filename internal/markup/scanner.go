@@ -1,11 +1,11 @@
 // Copyright 2026 The Pollard Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package markup reads the XML of feeds as tokens with their offsets, under limits. It
-// is the only XML reader for hints, fingerprints and links, so that they agree about
-// what a document contains. It is encoding/xml with what feeds need in addition:
-// documents that are not quite XML ([Start], [Repair]), entities that a document
-// declares, and bounds ([Scanner]).
+// Package markup reads the XML of feeds and subscription lists as tokens with their offsets,
+// under limits. It is the only XML reader for hints, fingerprints and links, so that they
+// agree about what a document contains. It is encoding/xml with what feeds need in addition:
+// encodings ([UTF8]), documents that are not quite XML ([Start], [Repair]), entities that a
+// document declares, and bounds ([Scanner]).
 package markup
 
 import (
@@ -18,7 +18,7 @@ import (
 	"regexp"
 	"strings"
 
-	"github.com/feedpollard/pollard/policy/document/internal/namespace"
+	"github.com/feedpollard/pollard/internal/namespace"
 )
 
 // Limits that no honest feed comes near and that keep 10 MB of malice cheap.
@@ -103,7 +103,7 @@ func (s *Scanner) Next() (xml.Token, error) {
 func (s *Scanner) Offset() int { return int(s.decoder.InputOffset()) }
 
 // Span is where the last token began and ended.
-func (s *Scanner) Span() (start, end int) { return s.start, s.Offset() }
+func (s *Scanner) Span() Span { return Span{s.start, s.Offset()} }
 
 // open counts an element.
 func (s *Scanner) open(t xml.StartElement) error {
