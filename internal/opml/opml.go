@@ -39,14 +39,14 @@ func Rewrite(in []byte, change func(url string) (string, error)) (out []byte, ch
 		b.WriteString(xml.Header)
 	}
 	for _, o := range outlines {
-		if o.url == "" {
+		if o.URL == "" {
 			continue
 		}
-		changedURL, err := change(o.url)
+		changedURL, err := change(o.URL)
 		if err != nil {
 			return nil, 0, err
 		}
-		if changedURL == o.url {
+		if changedURL == o.URL {
 			continue
 		}
 		b.Write(text[copied:o.place.Start])

@@ -4,8 +4,9 @@
 package opml
 
 import (
-	"cmp"
 	"encoding/xml"
+
+	"github.com/feedpollard/pollard/internal/markup"
 )
 
 // Outline is an entry of a subscription list: a feed, or a folder if it has no URL.
@@ -14,23 +15,24 @@ type Outline struct {
 	Type     string    `xml:"type,attr,omitempty"`
 	URL      string    `xml:"xmlUrl,attr,omitempty"`
 	Outlines []Outline `xml:"outline"`
+
+	// Of an outline that was read:
+	depth int         // how many elements it is in
+	place markup.Span // of the URL in the document, without its quotes
 }
 
 // Outlines returns the folders and feeds of a list, with their titles and nothing else of it.
 func Outlines(in []byte) ([]Outline, error) {
 	_, flat, err := read(in)
-	if err != nil {
-		return nil, err
-	}
 	all, _ := tree(flat, 0)
-	return all, nil
+	return all, err
 }
 
 // tree returns the outlines from a depth on, and those after them that are less deep.
-func tree(flat []outline, depth int) (all []Outline, rest []outline) {
+func tree(flat []Outline, depth int) (all, rest []Outline) {
 	for len(flat) > 0 && flat[0].depth >= depth {
-		o := Outline{Text: cmp.Or(flat[0].text, flat[0].title), URL: flat[0].url}
-		o.Outlines, flat = tree(flat[1:], flat[0].depth+1)
+		o := flat[0]
+		o.Outlines, flat = tree(flat[1:], o.depth+1)
 		all = append(all, o)
 	}
 	return all, flat

@@ -4,6 +4,7 @@
 package opml
 
 import (
+	"cmp"
 	"encoding/xml"
 	"errors"
 	"fmt"
@@ -16,17 +17,9 @@ import (
 // ErrInvalid reports that a document is not OPML. The error that wraps it says why.
 var ErrInvalid = errors.New("not OPML")
 
-// outline is an outline element: of a feed, or of a folder if it has no URL.
-type outline struct {
-	url         string
-	text, title string
-	depth       int         // how many elements it is in
-	place       markup.Span // of the URL in the document, without its quotes
-}
-
 // read returns a document in UTF-8, and its outlines. It accepts what readers accept: names in
 // any case, a bare &, unclosed elements.
-func read(in []byte) (text []byte, outlines []outline, err error) {
+func read(in []byte) (text []byte, outlines []Outline, err error) {
 	if len(in) > MaxSize {
 		return nil, nil, fmt.Errorf("%w: it is larger than %d MiB", ErrInvalid, MaxSize>>20)
 	}
@@ -59,27 +52,28 @@ func read(in []byte) (text []byte, outlines []outline, err error) {
 }
 
 // readOutline reads the tag of an outline element.
-func readOutline(attributes []xml.Attr, text []byte, tag markup.Span) (o outline) {
+func readOutline(attributes []xml.Attr, text []byte, tag markup.Span) (o Outline) {
 	places := markup.Attributes(text, tag)
 	if len(places) != len(attributes) {
 		return o // never, as the decoder has read them
 	}
-	page := false
+	page, title := false, ""
 	for i, a := range attributes {
 		switch name := strings.ToLower(a.Name.Local); {
 		case name == "type":
 			page = page || isPage(a.Value)
-		case name == "text" && o.text == "":
-			o.text = a.Value
-		case name == "title" && o.title == "":
-			o.title = a.Value
-		case name == "xmlurl" && o.url == "":
-			o.url, o.place = strings.TrimSpace(a.Value), places[i].Value
+		case name == "text" && o.Text == "":
+			o.Text = a.Value
+		case name == "title" && title == "":
+			title = a.Value
+		case name == "xmlurl" && o.URL == "":
+			o.URL, o.place = strings.TrimSpace(a.Value), places[i].Value
 		}
 	}
 	if page {
-		o.url = ""
+		o.URL = ""
 	}
+	o.Text = cmp.Or(o.Text, title)
 	return o
 }
 

@@ -11,7 +11,6 @@ import (
 
 	"github.com/feedpollard/pollard/internal/markup"
 	"github.com/feedpollard/pollard/internal/namespace"
-	"github.com/feedpollard/pollard/policy"
 )
 
 // field is the child element of a channel or entry that is being read.
@@ -19,9 +18,9 @@ type field struct {
 	vocabulary namespace.Vocabulary
 	name       string // in lower case: the names of RSS are written in any
 	attributes []xml.Attr
-	base       *base
-	depth      int    // of the element
-	text       []byte // its own text, up to maxFieldText
+	base       *url.URL // nil: none
+	depth      int      // of the element
+	text       []byte   // its own text, up to maxFieldText
 
 	// Its last child element, for skipHours and skipDays, and their number.
 	child           string
@@ -41,7 +40,7 @@ func (x *xmlReader) openField(space namespace.Vocabulary, t xml.StartElement, pa
 		text: x.field.text[:0], childText: x.field.childText[:0],
 	}
 	if !inEntry {
-		x.field.base = parent.base.within(t.Attr)
+		x.field.base = baseWithin(parent.base, t.Attr)
 	}
 }
 
@@ -73,9 +72,7 @@ func (x *xmlReader) text(piece []byte) {
 func (x *xmlReader) closeEntryField() {
 	f := &x.field
 	text := bytes.Trim(f.text, markup.Space)
-	if kind := dateOf(f.vocabulary, f.name); kind != noDate {
-		x.entry.dated(kind, policy.ParseDate(string(text)))
-	}
+	setDate(x.entry.date(f.vocabulary, f.name), string(text))
 	switch {
 	case f.vocabulary == namespace.RSS && f.name == "guid", f.vocabulary == namespace.Atom && f.name == "id":
 		x.entry.identify(byID, text)
@@ -86,41 +83,22 @@ func (x *xmlReader) closeEntryField() {
 	}
 }
 
-// base is an xml:base in force. Any element may have one, but few links need it, so it is
-// resolved only for these.
-type base struct {
-	outer     *base // nil: none
-	reference string
-}
-
-// within returns the base in force within an element.
-func (b *base) within(attributes []xml.Attr) *base {
+// baseWithin returns the xml:base in force within an element (XML Base section 4). An invalid or too
+// long one is ignored.
+func baseWithin(outer *url.URL, attributes []xml.Attr) *url.URL {
 	for _, a := range attributes {
-		if a.Name.Local == "base" && namespace.Of(a.Name.Space) == namespace.XML {
-			return &base{b, a.Value}
+		if a.Name.Local != "base" || namespace.Of(a.Name.Space) != namespace.XML || len(a.Value) > maxURL {
+			continue
+		}
+		base, err := url.Parse(strings.TrimSpace(a.Value))
+		if err == nil && outer != nil {
+			base = outer.ResolveReference(base)
+		}
+		if err == nil && len(base.Path) <= maxURL {
+			return base
 		}
 	}
-	return b
-}
-
-// url resolves the base against the one around it (XML Base section 4). An invalid or too
-// long URL is ignored.
-func (b *base) url() *url.URL {
-	if b == nil {
-		return nil
-	}
-	around, reference := b.outer.url(), strings.TrimSpace(b.reference)
-	if len(reference) > maxURL {
-		return around
-	}
-	own, err := url.Parse(reference)
-	switch {
-	case err != nil:
-		return around
-	case around != nil:
-		return around.ResolveReference(own)
-	}
-	return own
+	return outer
 }
 
 // isAlternate reports whether an Atom link is the entry's own (RFC 4287 section 4.2.7.2).

@@ -257,7 +257,7 @@ func (h *hintReader) link(f *field) {
 			return
 		}
 		href := strings.Trim(markup.Attribute(f.attributes, "href"), markup.Space)
-		target, note := webURL(href, f.base.url())
+		target, note := webURL(href, f.base)
 		if note != "" {
 			h.reject(rel, href, note)
 		}

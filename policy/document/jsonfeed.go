@@ -148,8 +148,8 @@ func (j *jsonReader) item(raw json.RawMessage) {
 	var e entry
 	e.identify(byID, []byte(item.text("id")))
 	e.identify(byLink, []byte(item.text("url")))
-	e.dated(published, policy.ParseDate(item.text("date_published")))
-	e.dated(updated, policy.ParseDate(item.text("date_modified")))
+	setDate(&e.published, item.text("date_published"))
+	setDate(&e.updated, item.text("date_modified"))
 	j.entries = append(j.entries, e)
 	j.print.openEntry()
 	j.hash(item, nil)

@@ -39,53 +39,34 @@ func (e *entry) identify(by identifier, value []byte) {
 	}
 }
 
-// dateKind is which of an entry's dates a field holds.
-type dateKind byte
-
-const (
-	noDate dateKind = iota
-	published
-	updated
-)
-
-// dateOf returns which date of an entry an element holds.
-func dateOf(space namespace.Vocabulary, name string) dateKind {
+// date returns the date of the entry that an element holds; nil: it holds none.
+func (e *entry) date(space namespace.Vocabulary, name string) *int64 {
 	switch space {
 	case namespace.RSS:
 		if name == "pubdate" {
-			return published
+			return &e.published
 		}
-	case namespace.Atom:
+	case namespace.Atom, namespace.DublinCore:
 		switch name {
-		case "published", "issued", "created": // the last two are Atom 0.3's
-			return published
+		case "published", "date", "available", "issued", "created": // the last two are Atom 0.3's too
+			return &e.published
 		case "updated", "modified":
-			return updated
-		}
-	case namespace.DublinCore:
-		switch name {
-		case "date", "issued", "created", "available":
-			return published
-		case "modified":
-			return updated
+			return &e.updated
 		}
 	}
-	return noDate
+	return nil
 }
 
 // earliest is before the first feeds: earlier dates are ignored.
 var earliest = time.Date(1990, time.January, 1, 0, 0, 0, 0, time.UTC)
 
-// dated sets a date. The first valid one of a kind counts.
-func (e *entry) dated(kind dateKind, at time.Time) {
-	if at.Before(earliest) {
+// setDate sets a date of an entry. The first valid one counts.
+func setDate(date *int64, text string) {
+	if date == nil || *date != 0 {
 		return
 	}
-	switch {
-	case kind == published && e.published == 0:
-		e.published = at.Unix()
-	case kind == updated && e.updated == 0:
-		e.updated = at.Unix()
+	if at := policy.ParseDate(text); !at.Before(earliest) {
+		*date = at.Unix()
 	}
 }
 

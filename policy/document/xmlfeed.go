@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/url"
 	"strings"
 	"time"
 
@@ -60,7 +61,7 @@ const (
 // openElement is an open element.
 type openElement struct {
 	role role
-	base *base // nil: none
+	base *url.URL // nil: none
 }
 
 // xmlReader reads RSS and Atom.
@@ -143,7 +144,7 @@ func (x *xmlReader) start(t xml.StartElement) error {
 		if err != nil {
 			return err
 		}
-		f = openElement{role: r, base: (*base)(nil).within(t.Attr)}
+		f = openElement{role: r, base: baseWithin(nil, t.Attr)}
 	} else {
 		parent = x.stack[len(x.stack)-1]
 		space = x.scanner.Vocabulary(t.Name)
@@ -195,7 +196,7 @@ func (x *xmlReader) child(parent openElement, t xml.StartElement, space namespac
 			return openElement{role: entryRole}
 		case parent.role == wrapper && named("channel"):
 			x.foundRSS(t.Name.Space)
-			return openElement{role: channel, base: parent.base.within(t.Attr)}
+			return openElement{role: channel, base: baseWithin(parent.base, t.Attr)}
 		case parent.role == channel || named("image"): // RSS 1.0 has the image beside the channel
 			x.openField(space, t, parent, false)
 			return openElement{role: fieldRole}

@@ -45,75 +45,48 @@ var (
 
 // text is what pieces of a document say, with the place of each byte in the document.
 type text struct {
-	decoded  []byte
-	segments []segment
-	unknown  bool // it has a reference to an entity that is not known here
+	decoded []byte
+	places  []int32 // where each byte stands, or the escape that it comes from; and where the last piece ends
+	pieces  []piece
+	unknown bool // it has a reference to an entity that is not known here
 }
 
-// segment is a run of plain bytes, or one escape.
-type segment struct {
-	at      int // offset in the decoded text
-	place   span
-	escaped bool
-	piece   int
-	in      syntax
-}
-
-// decode reads pieces of a document.
+// decode reads pieces of a document, which are in order.
 func (t *text) decode(body []byte, pieces []piece) {
-	t.decoded, t.segments, t.unknown = t.decoded[:0], t.segments[:0], false
-	for i, p := range pieces {
-		for at := p.Start; at < p.End; {
+	t.decoded, t.places, t.pieces, t.unknown = t.decoded[:0], t.places[:0], pieces, false
+	end := 0
+	for _, p := range pieces {
+		for at := p.Start; at < p.End; end = at {
 			raw := body[at:p.End]
-			s := segment{at: len(t.decoded), place: span{at, at + p.in.plain(raw)}, piece: i, in: p.in}
-			if s.place.End > at {
-				t.decoded = append(t.decoded, body[at:s.place.End]...)
-			} else {
-				s.place.End = at + t.unescape(raw, p.in)
-				s.escaped = s.place.End > at+1
+			plain := p.in.plain(raw)
+			t.decoded = append(t.decoded, raw[:plain]...)
+			for i := range plain {
+				t.places = append(t.places, int32(at+i))
 			}
-			at = s.place.End
-			if n := len(t.segments); n > 0 && !s.escaped && !t.segments[n-1].escaped && t.segments[n-1].piece == i {
-				t.segments[n-1].place.End = at
-			} else {
-				t.segments = append(t.segments, s)
+			if at += plain; at < p.End {
+				length := t.unescape(raw[plain:], p.in)
+				for len(t.places) < len(t.decoded) {
+					t.places = append(t.places, int32(at))
+				}
+				at += length
 			}
 		}
 	}
+	t.places = append(t.places, int32(end))
 }
 
 // find returns where text from one offset to another stands in the document. It is not
 // ok if an end is within an escape, or if they are in different pieces. Of an offset
 // between two pieces, it returns the place in the second.
 func (t *text) find(start, end int) (place span, in syntax, ok bool) {
-	from, first := t.locate(start)
-	to, last := from, first
-	if end > start {
-		to, last = t.locate(end)
+	for _, offset := range []int{start, end} {
+		if offset > 0 && t.places[offset] == t.places[offset-1] {
+			return span{}, 0, false
+		}
 	}
-	if first < 0 || last < 0 || t.segments[first].piece != t.segments[last].piece {
-		return span{}, 0, false
-	}
-	return span{from, to}, t.segments[first].in, true
-}
-
-// locate returns the place of an offset, and its segment, which is negative if there is
-// no such place.
-func (t *text) locate(offset int) (place, index int) {
-	index = sort.Search(len(t.segments), func(i int) bool { return t.segments[i].at > offset }) - 1
-	if index < 0 {
-		return 0, -1
-	}
-	switch s := t.segments[index]; {
-	case offset == s.at:
-		return s.place.Start, index
-	case offset == len(t.decoded):
-		return s.place.End, index
-	case s.escaped:
-		return 0, -1
-	default:
-		return s.place.Start + offset - s.at, index
-	}
+	place = span{Start: int(t.places[start]), End: int(t.places[end])}
+	i := sort.Search(len(t.pieces), func(i int) bool { return t.pieces[i].End >= place.End })
+	return place, t.pieces[i].in, place.Start >= t.pieces[i].Start
 }
 
 // plain counts the bytes before the next escape.

@@ -24,7 +24,7 @@ func findURLs(text []byte, visit func(url span)) {
 		if token == html.ErrorToken {
 			return // the end, or a tag without one: browsers ignore it as well
 		}
-		tag := span{at, at + len(z.Raw())}
+		tag := span{Start: at, End: at + len(z.Raw())}
 		at = tag.End
 		if token != html.StartTagToken && token != html.SelfClosingTagToken {
 			continue
@@ -64,7 +64,7 @@ func candidates(text []byte, value span) (urls []span) {
 		for at < value.End && (markup.IsHTMLSpace(text[at]) || text[at] == ',') {
 			at++
 		}
-		url := span{at, at}
+		url := span{Start: at, End: at}
 		for at < value.End && !markup.IsHTMLSpace(text[at]) {
 			at++
 		}

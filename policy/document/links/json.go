@@ -73,7 +73,7 @@ func (j *jsonRewriter) value() error {
 		return err
 	}
 	if _, isText := token.(string); isText {
-		j.string(piece{span{at.Start + 1, at.End - 1}, jsonString})
+		j.string(piece{span{Start: at.Start + 1, End: at.End - 1}, jsonString})
 	}
 	return nil
 }
@@ -115,7 +115,7 @@ func (j *jsonRewriter) member() error {
 		j.removed.End = j.start + int(j.decoder.InputOffset())
 		return err
 	case j.removed != (span{}):
-		j.edits = slices.Insert(j.edits, before, edit{span: span{j.removed.Start, key.Start}})
+		j.edits = slices.Insert(j.edits, before, edit{span: span{Start: j.removed.Start, End: key.Start}})
 		j.removed = span{}
 	}
 	j.kept = j.start + int(j.decoder.InputOffset())

@@ -205,7 +205,7 @@ func (e *editor) written(b *base, edit edit) string {
 // url makes the URL in pieces of the document absolute.
 func (e *editor) url(pieces []piece, base *base) {
 	e.text.decode(e.body, pieces)
-	url := trimmed(e.text.decoded, span{0, len(e.text.decoded)})
+	url := trimmed(e.text.decoded, span{Start: 0, End: len(e.text.decoded)})
 	e.reference(url, base)
 }
 

@@ -127,7 +127,7 @@ func (x *xmlRewriter) characters(at span) {
 		const open, end = "<![CDATA[", "]]>"
 		p := piece{at, xmlText}
 		if bytes.HasPrefix(x.body[at.Start:at.End], []byte(open)) {
-			p = piece{span{at.Start + len(open), at.End - len(end)}, cdata}
+			p = piece{span{Start: at.Start + len(open), End: at.End - len(end)}, cdata}
 		}
 		e.texts = append(e.texts, p)
 	}
@@ -189,7 +189,7 @@ func (x *xmlRewriter) close(end int) {
 // whole is where an element stands that ends at end.
 func (x *xmlRewriter) whole(e *element, end int) span {
 	if x.closes(e, end) {
-		return span{e.tag.Start, end}
+		return span{Start: e.tag.Start, End: end}
 	}
 	return e.tag
 }
@@ -212,7 +212,7 @@ func (x *xmlRewriter) elementURL(e *element, end int) {
 	if x.text.unknown || len(bytes.Fields(text)) != 1 || e.task == guidTask && bytes.IndexByte(text, '/') < 0 {
 		return
 	}
-	place := trimmed(text, span{0, len(text)})
+	place := trimmed(text, span{Start: 0, End: len(text)})
 	reference := string(text[place.Start:place.End])
 	if e.level == inFeed && e.name == "link" && x.isOwn(reference, e.base) {
 		x.remove(x.whole(e, end))
@@ -307,7 +307,7 @@ func (x *xmlRewriter) relations(value span) (words []span, others int) {
 	for word := range bytes.FieldsSeq(x.body[value.Start:value.End]) {
 		at += bytes.Index(x.body[at:], word)
 		if name := markup.Relation(string(word)); name == "self" || name == "hub" {
-			words = append(words, span{at, at + len(word)})
+			words = append(words, span{Start: at, End: at + len(word)})
 		} else {
 			others++
 		}
@@ -338,7 +338,7 @@ func (x *xmlRewriter) attributes(e *element, t xml.StartElement, values []piece)
 			}
 		case e.space == namespace.XHTML || e.html:
 			x.text.decode(x.body, values[i:i+1])
-			for _, url := range urlsOf(x.text.decoded, e.name, strings.ToLower(a.Name.Local), span{0, len(x.text.decoded)}) {
+			for _, url := range urlsOf(x.text.decoded, e.name, strings.ToLower(a.Name.Local), span{Start: 0, End: len(x.text.decoded)}) {
 				x.reference(url, x.htmlBase(e.base))
 			}
 		case isURL(e, a.Name.Local):
