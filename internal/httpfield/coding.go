@@ -3,7 +3,11 @@
 
 package httpfield
 
-import "strings"
+import (
+	"math"
+	"strconv"
+	"strings"
+)
 
 // Weights reads the weights of codings in an Accept-Encoding field (RFC 9110 section
 // 12.5.3), in thousandths; 0 excludes a coding. Identity is acceptable unless it is
@@ -59,18 +63,9 @@ func quality(params string) int {
 	if len(params) < 3 || params[0]|0x20 != 'q' || params[1] != '=' {
 		return 1000
 	}
-	q, scale := 0, 1000
-	for i, c := range []byte(params[2:]) {
-		switch {
-		case i == 0 && (c == '0' || c == '1'):
-			q = int(c-'0') * 1000
-		case i == 1 && c == '.':
-		case i >= 2 && i <= 4 && c >= '0' && c <= '9':
-			scale /= 10
-			q += int(c-'0') * scale
-		default:
-			return 1000
-		}
+	q, err := strconv.ParseFloat(params[2:], 64)
+	if err != nil || !(q >= 0 && q <= 1) {
+		return 1000
 	}
-	return min(q, 1000)
+	return int(math.Round(q * 1000))
 }

@@ -45,7 +45,7 @@ func TestWeights(t *testing.T) {
 		`identity;q=0, br;q=0.001`:        {1, 0, 0},
 		`br;q=1.000, gzip;q=0.999`:        {1000, 999, 1},
 		// Fields that cannot be read are left out.
-		`br;q=x, gzip;q=0.1234`:  {1000, 1000, 1},
+		`br;q=x, gzip;q=0.1234`:  {1000, 123, 1},
 		`br;q=1.5, gzip;level=1`: {1000, 1000, 1},
 		`,;,;;q=0,br`:            {1000, 0, 1},
 	} {
