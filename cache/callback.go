@@ -16,7 +16,6 @@ import (
 	"net/http"
 	"net/url"
 	"os"
-	"strconv"
 	"strings"
 	"time"
 
@@ -25,6 +24,7 @@ import (
 	"github.com/feedpollard/pollard/cache/feedstate"
 	"github.com/feedpollard/pollard/cache/store"
 	"github.com/feedpollard/pollard/internal/feedurl"
+	"github.com/feedpollard/pollard/policy"
 )
 
 const (
@@ -156,11 +156,11 @@ func (f *Feed) logHub(message string, p feedstate.Subscription) {
 }
 
 func leaseOf(text string) time.Duration {
-	seconds, _ := strconv.ParseUint(text, 10, 64) // 0 if it is not a number, the largest one if it is too large
-	if seconds == 0 {
+	seconds, ok := policy.ParseNumber(text)
+	if !ok || seconds == 0 {
 		return defaultLease
 	}
-	return time.Duration(min(seconds, uint64(maxLease/time.Second))) * time.Second
+	return time.Duration(min(seconds, int64(maxLease/time.Second))) * time.Second
 }
 
 // takePush answers a push (W3C WebSub section 7). Its body is only read to check the signature. The

@@ -5,8 +5,9 @@ package gateway
 
 import (
 	"net/http"
-	"regexp"
 	"strings"
+
+	"github.com/feedpollard/pollard/internal/markup"
 )
 
 // charsetWriter adds the charset of a feed to its Content-Type, for a browser that shows it: browsers
@@ -15,9 +16,6 @@ type charsetWriter struct {
 	http.ResponseWriter
 	status int // of the header that waits for the first bytes; 0: none waits
 }
-
-// encodingOf finds the encoding in an XML declaration. Without one, XML and JSON are in UTF-8.
-var encodingOf = regexp.MustCompile(`^\s*<\?xml\s[^>]*\bencoding\s*=\s*["']([A-Za-z0-9._:-]+)`)
 
 func (w *charsetWriter) WriteHeader(status int) {
 	if status != http.StatusOK {
@@ -39,11 +37,7 @@ func (w *charsetWriter) sendHeader(body []byte) {
 	}
 	h := w.Header()
 	if kind := h.Get("Content-Type"); len(body) > 0 && h.Get("Content-Encoding") == "" && !strings.Contains(kind, "charset") {
-		charset := "utf-8"
-		if m := encodingOf.FindSubmatch(body[:min(len(body), 1024)]); m != nil {
-			charset = string(m[1])
-		}
-		h.Set("Content-Type", kind+"; charset="+charset)
+		h.Set("Content-Type", kind+"; charset="+markup.Declared(body))
 	}
 	w.ResponseWriter.WriteHeader(w.status)
 	w.status = 0

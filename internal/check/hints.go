@@ -69,7 +69,7 @@ func (x *checker) checkCacheControl() {
 		if directive.Name != "max-age" && directive.Name != "s-maxage" {
 			continue
 		}
-		if _, err := strconv.ParseUint(directive.Argument, 10, 64); err != nil {
+		if _, ok := policy.ParseNumber(directive.Argument); !ok {
 			x.find("cache-control-syntax", written, directive.Name)
 			return
 		}

@@ -54,7 +54,7 @@ func Declared(body []byte) string {
 	if bytes.HasPrefix(body, byteOrderMark) || wideEncoding(body) != nil {
 		return "utf-8"
 	}
-	return strings.ToLower(cmp.Or(inDeclaration(body), "utf-8"))
+	return cmp.Or(inDeclaration(body), "utf-8")
 }
 
 // inDeclaration returns the encoding that the XML declaration names; empty: none.

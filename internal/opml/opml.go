@@ -34,7 +34,7 @@ func Rewrite(in []byte, change func(url string) (string, error)) (out []byte, ch
 	}
 	var b bytes.Buffer
 	copied := 0
-	if !bytes.Equal(text, in) || markup.Declared(in) != "utf-8" {
+	if !bytes.Equal(text, in) || !strings.EqualFold(markup.Declared(in), "utf-8") {
 		copied = markup.Begin(text) // after the declaration of another encoding
 		b.WriteString(xml.Header)
 	}

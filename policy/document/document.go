@@ -21,6 +21,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/feedpollard/pollard/internal/markup"
@@ -53,6 +54,6 @@ func Read(body []byte, contentType string, now time.Time) (*policy.Document, err
 	case text[0] == '{' || text[0] == '[':
 		return readJSON(text, now)
 	default:
-		return readXML(text, markup.Declared(body), now)
+		return readXML(text, strings.ToLower(markup.Declared(body)), now)
 	}
 }
