@@ -267,10 +267,10 @@ func TestProxyGuard(t *testing.T) {
 // Each hop goes through the proxy of its own host, the most specific rule counts, and "off"
 // is a rule too. Hosts behind a proxy are paced one by one. A host behind a proxy cannot redirect to a private address.
 func TestProxyOfEachHop(t *testing.T) {
-	answer := origintest.InOrder(
+	origin := origintest.New(
 		origintest.Redirect(http.StatusFound, "http://b.other.test/"), origintest.Redirect(http.StatusFound, "http://localhost/"), origintest.OK(origintest.Feed(1, "")))
-	origin := (&origintest.Origin{Answer: answer}).Start(t).Listener.Addr().String()
-	all, some := &origintest.Proxy{To: origin}, &origintest.Proxy{To: origin}
+	to := origin.Start(t).Listener.Addr().String()
+	all, some := &origintest.Proxy{To: to}, &origintest.Proxy{To: to}
 	c := proxied(t, map[string]string{"*": "http://" + all.Start(t), "*.other.test": "socks5://" + some.Start(t), "localhost": "off"})
 	a := c.Poll(t.Context(), ask("http://a.test/"))
 	if got := all.Asked(); len(got) != 1 || got[0].Line != "GET http://a.test/" {
@@ -286,7 +286,7 @@ func TestProxyOfEachHop(t *testing.T) {
 		t.Errorf("the last hop: failure %q: %v", a.Failure, a.Err)
 	}
 
-	inside := (&origintest.Origin{Answer: origintest.InOrder(origintest.Redirect(http.StatusFound, "http://10.0.0.1/"))}).Start(t)
+	inside := origintest.New(origintest.Redirect(http.StatusFound, "http://10.0.0.1/")).Start(t)
 	tor := &origintest.Proxy{To: inside.Listener.Addr().String()}
 	c = proxied(t, map[string]string{"*.onion": "socks5h://" + tor.Start(t)})
 	a = c.Poll(t.Context(), ask("http://feeds.onion/"))

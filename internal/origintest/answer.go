@@ -30,7 +30,9 @@ type Answer struct {
 // OK is a 200 with a body. The fields are names and values in turn. The Content-Type is
 // application/rss+xml if they do not set it, and a field with an empty value is left out.
 func OK(body string, fields ...string) Answer {
-	return Status(http.StatusOK, append([]string{"Content-Type", "application/rss+xml"}, fields...)...).WithBody(body)
+	a := Status(http.StatusOK, append([]string{"Content-Type", "application/rss+xml"}, fields...)...)
+	a.Body = body
+	return a
 }
 
 // Versioned is OK with this ETag, and 304 for those who have it already.
@@ -56,12 +58,6 @@ func Redirect(status int, to string, fields ...string) Answer {
 
 // Fail breaks the connection.
 func Fail(err error) Answer { return Answer{Err: err} }
-
-// WithBody is the answer with a body.
-func (a Answer) WithBody(body string) Answer {
-	a.Body = body
-	return a
-}
 
 // After is the answer with a delay.
 func (a Answer) After(delay time.Duration) Answer {

@@ -6,9 +6,8 @@ package origintest
 import (
 	"cmp"
 	"encoding/json"
-	"fmt"
-	"html"
 	"strings"
+	"text/template"
 	"time"
 )
 
@@ -28,45 +27,30 @@ const namespaces = ` xmlns:atom="http://www.w3.org/2005/Atom" xmlns:content="htt
 	` xmlns:itunes="http://www.itunes.com/dtds/podcast-1.0.dtd" xmlns:podcast="https://podcastindex.org/namespace/1.0"` +
 	` xmlns:sy="http://purl.org/rss/1.0/modules/syndication/"`
 
-// formats are the parts of a document, in their order.
 var formats = [...]struct {
-	mediaType                                                     string
-	head, volatile, extra, begin, entry, date, text, between, end string
-	layout                                                        string // of dates
-	escape                                                        func(string) string
+	mediaType, layout string // layout is that of dates
+	template          *template.Template
 }{
-	RSS: {
-		mediaType: "application/rss+xml", layout: time.RFC1123Z, escape: html.EscapeString,
-		head:     `<?xml version="1.0"?><rss version="2.0"` + namespaces + `><channel><title>%s</title><link>%s/</link>`,
-		volatile: `<lastBuildDate>%s</lastBuildDate>`,
-		extra:    `%s`,
-		entry:    `<item><title>Entry %[2]d</title><link>%[1]s/%[2]d</link><guid>%[1]s/%[2]d</guid>`,
-		date:     `<pubDate>%s</pubDate>`,
-		text:     `<description>%s</description></item>`,
-		end:      `</channel></rss>`,
-	},
-	Atom: {
-		mediaType: "application/atom+xml", layout: time.RFC3339, escape: html.EscapeString,
-		head:     `<?xml version="1.0"?><feed xmlns="http://www.w3.org/2005/Atom"` + namespaces + `><title>%s</title><link href="%s/"/><id>%[2]s/</id>`,
-		volatile: `<updated>%s</updated>`,
-		extra:    `%s`,
-		entry:    `<entry><title>Entry %[2]d</title><link href="%[1]s/%[2]d"/><id>%[1]s/%[2]d</id>`,
-		date:     `<updated>%s</updated>`,
-		text:     `<summary>%s</summary></entry>`,
-		end:      `</feed>`,
-	},
-	JSONFeed: {
-		mediaType: "application/feed+json", layout: time.RFC3339, escape: quoted,
-		head:     `{"version":"https://jsonfeed.org/version/1.1","title":%s,"home_page_url":"%s/",`,
-		volatile: `"_build":%s,`,
-		extra:    `%s,`,
-		begin:    `"items":[`,
-		entry:    `{"id":"%[1]s/%[2]d","url":"%[1]s/%[2]d","title":"Entry %[2]d",`,
-		date:     `"date_published":"%s",`,
-		text:     `"content_text":%s}`,
-		between:  `,`,
-		end:      `]}`,
-	},
+	RSS: {"application/rss+xml", time.RFC1123Z, parsed(`<?xml version="1.0"?><rss version="2.0"` + namespaces + `><channel><title>{{html .Title}}</title>` +
+		`<link>{{.Home}}/</link>{{with .Volatile}}<lastBuildDate>{{html .}}</lastBuildDate>{{end}}{{.Extra}}` +
+		`{{range .List}}<item><title>Entry {{.Number}}</title><link>{{$.Home}}/{{.Number}}</link><guid>{{$.Home}}/{{.Number}}</guid>` +
+		`{{with .Date}}<pubDate>{{.}}</pubDate>{{end}}<description>{{html $.Text}}</description></item>{{end}}</channel></rss>`)},
+	Atom: {"application/atom+xml", time.RFC3339, parsed(`<?xml version="1.0"?><feed xmlns="http://www.w3.org/2005/Atom"` + namespaces + `><title>{{html .Title}}</title>` +
+		`<link href="{{.Home}}/"/><id>{{.Home}}/</id>{{with .Volatile}}<updated>{{html .}}</updated>{{end}}{{.Extra}}` +
+		`{{range .List}}<entry><title>Entry {{.Number}}</title><link href="{{$.Home}}/{{.Number}}"/><id>{{$.Home}}/{{.Number}}</id>` +
+		`{{with .Date}}<updated>{{.}}</updated>{{end}}<summary>{{html $.Text}}</summary></entry>{{end}}</feed>`)},
+	JSONFeed: {"application/feed+json", time.RFC3339, parsed(`{"version":"https://jsonfeed.org/version/1.1","title":{{json .Title}},"home_page_url":"{{.Home}}/",` +
+		`{{with .Volatile}}"_build":{{json .}},{{end}}{{with .Extra}}{{.}},{{end}}` +
+		`"items":[{{range $i, $_ := .List}}{{if $i}},{{end}}{"id":"{{$.Home}}/{{.Number}}","url":"{{$.Home}}/{{.Number}}","title":"Entry {{.Number}}",` +
+		`{{with .Date}}"date_published":"{{.}}",{{end}}"content_text":{{json $.Text}}}{{end}}]}`)},
+}
+
+func parsed(text string) *template.Template {
+	quoted := func(text string) (string, error) {
+		b, err := json.Marshal(text)
+		return string(b), err
+	}
+	return template.Must(template.New("").Funcs(template.FuncMap{"json": quoted}).Parse(text))
 }
 
 // Feed is an RSS feed with n entries, the newest first. volatile is its lastBuildDate:
@@ -96,35 +80,26 @@ type Document struct {
 
 // String is the document.
 func (d Document) String() string {
-	f := formats[d.Format]
-	d.Home, d.Text = cmp.Or(d.Home, "https://origin.test"), cmp.Or(d.Text, strings.TrimSpace(strings.Repeat("some words ", 20)))
-	var b strings.Builder
-	fmt.Fprintf(&b, f.head, f.escape(cmp.Or(d.Title, "Test")), d.Home)
-	if d.Volatile != "" {
-		fmt.Fprintf(&b, f.volatile, f.escape(d.Volatile))
+	type entry struct {
+		Number int
+		Date   string
 	}
-	if d.Extra != "" {
-		fmt.Fprintf(&b, f.extra, d.Extra)
-	}
-	b.WriteString(f.begin)
-	for i := d.Entries; i > 0; i-- {
-		fmt.Fprintf(&b, f.entry, d.Home, i)
+	d.Title, d.Home = cmp.Or(d.Title, "Test"), cmp.Or(d.Home, "https://origin.test")
+	d.Text = cmp.Or(d.Text, strings.TrimSpace(strings.Repeat("some words ", 20)))
+	list := make([]entry, d.Entries)
+	for i := range list {
+		list[i].Number = d.Entries - i
 		if !d.Newest.IsZero() {
-			fmt.Fprintf(&b, f.date, d.Newest.AddDate(0, 0, i-d.Entries).Format(f.layout))
-		}
-		fmt.Fprintf(&b, f.text, f.escape(d.Text))
-		if i > 1 {
-			b.WriteString(f.between)
+			list[i].Date = d.Newest.AddDate(0, 0, -i).Format(formats[d.Format].layout)
 		}
 	}
-	b.WriteString(f.end)
-	return b.String()
-}
-
-func quoted(text string) string {
-	b, err := json.Marshal(text)
+	var b strings.Builder
+	err := formats[d.Format].template.Execute(&b, struct {
+		Document
+		List []entry
+	}{d, list})
 	if err != nil {
 		panic(err)
 	}
-	return string(b)
+	return b.String()
 }

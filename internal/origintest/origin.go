@@ -12,11 +12,12 @@
 package origintest
 
 import (
-	"context"
+	"cmp"
 	"net/http"
 	"net/http/httptest"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 )
@@ -41,21 +42,11 @@ type Origin struct {
 
 // New returns an origin that gives these answers in order, and then the last one again
 // and again.
-func New(answers ...Answer) *Origin { return &Origin{Answer: InOrder(answers...)} }
-
-// InOrder returns a function that gives these answers in order, and then the last one
-// again and again.
-func InOrder(answers ...Answer) func(*http.Request) Answer {
-	var mu sync.Mutex
-	return func(*http.Request) Answer {
-		mu.Lock()
-		defer mu.Unlock()
-		answer := answers[0]
-		if len(answers) > 1 {
-			answers = answers[1:]
-		}
-		return answer
-	}
+func New(answers ...Answer) *Origin {
+	var asked atomic.Int64
+	return &Origin{Answer: func(*http.Request) Answer {
+		return answers[min(int(asked.Add(1)), len(answers))-1]
+	}}
 }
 
 // Start serves the origin at an address of this machine, until the end of the test.
@@ -97,19 +88,12 @@ func (o *Origin) respond(r *http.Request) Answer {
 	if answer.NotModified(r) {
 		answer.Status, answer.Body = http.StatusNotModified, ""
 	}
-	if err := sleep(r.Context(), answer.Delay); err != nil && answer.Err == nil {
-		answer.Err = err
+	select {
+	case <-time.After(answer.Delay):
+	case <-r.Context().Done():
+		answer.Err = cmp.Or(answer.Err, r.Context().Err())
 	}
 	return answer
-}
-
-func sleep(ctx context.Context, d time.Duration) error {
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-time.After(d):
-		return nil
-	}
 }
 
 func (o *Origin) ServeHTTP(w http.ResponseWriter, r *http.Request) { o.respond(r).write(w, r) }
