@@ -34,44 +34,47 @@ func main() {
 	}
 	ways = append(ways, way{"Pollard", *pollard, configurePollard})
 
-	days := each(ways, func(w way) day { return spend(w, *hour) })
-	fmt.Printf("A day of %d readers and %d feeds, at %s an hour:\n\n", len(household()), len(feeds), *hour)
-	table(ways, days, []row[day]{
-		{"requests at the sites", func(d day) string { return fmt.Sprint(d.sites.requests) }},
-		{"bytes from the sites", func(d day) string { return megabytes(d.sites.bytes) }},
-		{"unconditional requests", func(d day) string { return fmt.Sprint(d.sites.unconditional) }},
-		{"requests that a site refused (429)", func(d day) string { return fmt.Sprint(d.sites.refused) }},
-		{"errors and wrong pages that reached readers", func(d day) string { return fmt.Sprint(d.errors) }},
-		{"bytes to readers", func(d day) string { return megabytes(d.bytes) }},
-		{"from publication to the reader, mean", func(d day) string { return fmt.Sprintf("%.1f h", d.meanDelay()) }},
-		{"entries that a reader never saw", func(d day) string { return d.lost(false) }},
-		{"the same for readers that ask every 8 hours", func(d day) string { return d.lost(true) }},
+	readers := 0
+	for _, k := range kinds {
+		readers += k.readers
+	}
+	fmt.Printf("A day of %d readers and %d feeds, at %s an hour:\n\n", readers, len(feeds), *hour)
+	compare(ways, func(w way) result { return w.spend(&sites{feeds: feeds, hour: *hour}, kinds, 24) }, []row{
+		{"requests at the sites", func(r result) string { return fmt.Sprint(r.requests) }},
+		{"bytes from the sites", func(r result) string { return megabytes(r.bytes) }},
+		{"unconditional requests", func(r result) string { return fmt.Sprint(r.unconditional) }},
+		{"requests that a site refused (429)", func(r result) string { return fmt.Sprint(r.refused) }},
+		{"errors and wrong pages that reached readers", func(r result) string { return fmt.Sprint(r.sum(func(r *reader) int64 { return r.errors })) }},
+		{"bytes to readers", func(r result) string { return megabytes(r.sum(func(r *reader) int64 { return r.bytes })) }},
+		{"from publication to the reader, mean", func(r result) string { return fmt.Sprintf("%.1f h", r.meanDelay()) }},
+		{"entries that a reader never saw", func(r result) string { return r.lost(false) }},
+		{"the same for readers that ask every 8 hours", func(r result) string { return r.lost(true) }},
 	})
-	fmt.Printf("%d feeds of a host that allows a request every 3 seconds, and a reader that asks for all of them every 30 seconds, 4 times:\n\n", limitedFeeds)
-	table(ways, each(ways, spendLimited), []row[limited]{
-		{"requests that the host answered", func(l limited) string { return fmt.Sprint(l.answered) }},
-		{"requests that the host refused", func(l limited) string { return fmt.Sprint(l.refused) }},
-		{"feeds that the reader never got", func(l limited) string { return fmt.Sprint(l.missing) }},
+	fmt.Printf("%d feeds of a host that allows a request every 3 seconds, and a reader that asks for all of them every 30 seconds, 4 times:\n\n", len(limitedFeeds))
+	compare(ways, func(w way) result {
+		return w.spend(&sites{feeds: limitedFeeds, oneHost: true, hour: 20 * time.Second}, []kind{{"unconditional", 1, 1.5}}, 6)
+	}, []row{
+		{"requests that the host answered", func(r result) string { return fmt.Sprint(r.requests - r.refused) }},
+		{"requests that the host refused", func(r result) string { return fmt.Sprint(r.refused) }},
+		{"feeds that the reader never got", func(r result) string {
+			return fmt.Sprint(r.sum(func(r *reader) int64 { return int64(1 - min(len(r.seen), 1)) }))
+		}},
 	})
 }
 
-// each runs something for all ways at the same time.
-func each[T any](ways []way, run func(way) T) []T {
-	results := make([]T, len(ways))
+type row struct {
+	name   string
+	figure func(result) string
+}
+
+// compare runs something for all ways at the same time, and prints a table.
+func compare(ways []way, run func(way) result, rows []row) {
+	results := make([]result, len(ways))
 	var wg sync.WaitGroup
 	for i, w := range ways {
 		wg.Go(func() { results[i] = run(w) })
 	}
 	wg.Wait()
-	return results
-}
-
-type row[T any] struct {
-	name   string
-	figure func(T) string
-}
-
-func table[T any](ways []way, results []T, rows []row[T]) {
 	head, cells := []string{""}, make([][]string, len(rows))
 	for _, w := range ways {
 		head = append(head, w.name)

@@ -10,7 +10,6 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"regexp"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -19,12 +18,15 @@ import (
 	"github.com/feedpollard/pollard/bench/internal/rig"
 )
 
-// kinds are the kinds of readers that publishers describe.
-var kinds = [...]struct {
+// kind is a kind of readers.
+type kind struct {
 	name    string
 	readers int
 	hours   float64 // from one request to the next
-}{
+}
+
+// kinds are those that publishers describe.
+var kinds = []kind{
 	{"good", 15, 1},            // sends ETag and date back
 	{"unconditional", 10, 0.5}, // sends neither
 	{"head", 2, 0.25},          // HEAD, HEAD, GET, unconditional
@@ -36,77 +38,72 @@ var kinds = [...]struct {
 
 // reader is one reader with one of its feeds.
 type reader struct {
-	kind  string
-	hours float64
-	feed  int
-	tag   string
-	date  string            // that it sends back
-	seen  map[int]time.Time // entries, by number
+	kind
+	feed int
+	tag  string
+	date string            // that it sends back
+	seen map[int]time.Time // entries, by number
 
 	errors, bytes int64
 }
 
-// household is the readers by number, as their kinds.
-func household() (kindOf []int) {
-	for kind, k := range kinds {
-		kindOf = append(kindOf, slices.Repeat([]int{kind}, k.readers)...)
-	}
-	return kindOf
+// result is what became of readers and sites.
+type result struct {
+	*sites
+	readers []*reader
 }
 
-// day is what became of the day.
-type day struct {
-	sites         *sites
-	errors, bytes int64
-	readers       []*reader
-}
-
-// spend runs the day.
-func spend(w way, hour time.Duration) day {
-	s := &sites{hour: hour}
-	urls, stop := w.open(s.listen(), hour, "")
+// spend has readers of some kinds ask for the feeds of some sites for hours. Each asks for all of them at once.
+func (w way) spend(s *sites, kinds []kind, hours time.Duration) result {
+	urls, stop := w.open(s.listen(), s)
 	defer stop()
-	d := day{sites: s}
+	got := result{sites: s}
 	s.began = time.Now()
 	var wg sync.WaitGroup
-	client := &http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{MaxIdleConnsPerHost: 100, DisableCompression: true}}
-	for number, kind := range household() {
-		random := rand.New(rand.NewPCG(7, uint64(number)))
-		every := time.Duration(kinds[kind].hours * float64(hour))
-		for i := range feeds {
-			r := &reader{kind: kinds[kind].name, hours: kinds[kind].hours, feed: i, seen: make(map[int]time.Time)}
-			d.readers = append(d.readers, r)
-			first := time.Duration(random.Float64() * float64(min(every, hour)))
-			wg.Go(func() {
-				for at := s.began.Add(first); at.Before(s.began.Add(24 * hour)); at = at.Add(every) {
-					time.Sleep(time.Until(at))
-					if !r.ask(client, urls[i]) {
-						r.errors++
+	client := &http.Client{Timeout: 25 * time.Second, Transport: &http.Transport{MaxIdleConnsPerHost: 100, DisableCompression: true}}
+	for _, k := range kinds {
+		every := time.Duration(k.hours * float64(s.hour))
+		for number := range k.readers {
+			random := rand.New(rand.NewPCG(uint64(number), uint64(every)))
+			first := s.began.Add(time.Duration(random.Float64() * float64(min(every, s.hour))))
+			for i := range s.feeds {
+				r := &reader{kind: k, feed: i, seen: make(map[int]time.Time)}
+				got.readers = append(got.readers, r)
+				wg.Go(func() {
+					for at := first; at.Before(s.began.Add(hours * s.hour)); at = at.Add(every) {
+						time.Sleep(time.Until(at))
+						if !r.ask(client, urls[i]) {
+							r.errors++
+						}
 					}
-				}
-			})
+				})
+			}
 		}
 	}
 	wg.Wait()
-	for _, r := range d.readers {
-		d.errors += r.errors
-		d.bytes += r.bytes
+	return got
+}
+
+// sum adds a figure of all readers.
+func (got result) sum(of func(*reader) int64) (total int64) {
+	for _, r := range got.readers {
+		total += of(r)
 	}
-	return d
+	return total
 }
 
 var entryOf = regexp.MustCompile(`entry-\d+-(\d+)<`)
 
 // ask requests the feed once, and reports whether that gave the feed or a 304.
 func (r *reader) ask(client *http.Client, url string) bool {
-	header, methods := http.Header{"User-Agent": {r.kind}}, []string{http.MethodGet}
-	if r.tag != "" && (r.kind == "good" || r.kind == "slow") {
+	header, methods := http.Header{"User-Agent": {r.name}}, []string{http.MethodGet}
+	if r.tag != "" && (r.name == "good" || r.name == "slow") {
 		header.Set("If-None-Match", r.tag)
 	}
-	if r.date != "" && r.kind != "unconditional" && r.kind != "head" && r.kind != "query" {
+	if r.date != "" && r.name != "unconditional" && r.name != "head" && r.name != "query" {
 		header.Set("If-Modified-Since", r.date)
 	}
-	switch r.kind {
+	switch r.name {
 	case "query":
 		header.Set("Cache-Control", "no-cache")
 		url += fmt.Sprintf("?_=%d", time.Now().Unix())
@@ -134,7 +131,7 @@ func (r *reader) ask(client *http.Client, url string) bool {
 	switch {
 	case !isFeed && response.StatusCode != http.StatusNotModified:
 		return false
-	case r.kind == "invented date":
+	case r.name == "invented date":
 		r.date = asked.UTC().Format(http.TimeFormat)
 	case isFeed:
 		r.tag, r.date = response.Header.Get("Etag"), response.Header.Get("Last-Modified")
@@ -151,13 +148,13 @@ func (r *reader) ask(client *http.Client, url string) bool {
 // lost counts the entries that readers could have seen, those who ask every eight hours or the others, and those
 // of them that a reader never saw. It could see those that are older, at the end of the day, than its own
 // interval and two hours.
-func (d day) lost(slow bool) string {
+func (got result) lost(slow bool) string {
 	var lost, all int
-	for _, r := range d.readers {
-		if (r.kind == "slow") != slow {
+	for _, r := range got.readers {
+		if (r.name == "slow") != slow {
 			continue
 		}
-		countable := int((24 - r.hours - 2) / feeds[r.feed].every)
+		countable := int((24 - r.hours - 2) / got.feeds[r.feed].every)
 		all += countable
 		for entry := 1; entry <= countable; entry++ {
 			if _, seen := r.seen[entry]; !seen {
@@ -170,55 +167,19 @@ func (d day) lost(slow bool) string {
 
 // meanDelay returns the hours from publication to good and unconditional readers, of the blogs that do not fail
 // and have validators.
-func (d day) meanDelay() float64 {
+func (got result) meanDelay() float64 {
 	var hours float64
 	n := 0
-	for _, r := range d.readers {
-		if r.feed != 0 && r.feed != 4 || r.kind != "good" && r.kind != "unconditional" {
+	for _, r := range got.readers {
+		if r.feed != 0 && r.feed != 4 || r.name != "good" && r.name != "unconditional" {
 			continue
 		}
 		for entry, at := range r.seen {
 			if entry > 0 {
-				hours += at.Sub(d.sites.published(r.feed, entry)).Hours() / d.sites.hour.Hours()
+				hours += at.Sub(got.published(r.feed, entry)).Hours() / got.hour.Hours()
 				n++
 			}
 		}
 	}
 	return hours / float64(max(n, 1))
-}
-
-// spendLimited runs the second comparison.
-func spendLimited(w way) (l limited) {
-	address := listen("127.0.0.1", limitedHost(&l))
-	urls := make([]string, limitedFeeds)
-	for i := range urls {
-		urls[i] = fmt.Sprintf("http://%s/feed%d", address, i)
-	}
-	urls, stop := w.open(urls, 20*time.Second, address)
-	defer stop()
-	client := &http.Client{Timeout: 25 * time.Second}
-	var wg sync.WaitGroup
-	got := make([]bool, limitedFeeds)
-	for range 4 {
-		next := time.Now().Add(30 * time.Second)
-		for i, url := range urls {
-			wg.Go(func() {
-				response, err := client.Get(url)
-				if err != nil {
-					return
-				}
-				defer response.Body.Close()
-				body, _ := io.ReadAll(response.Body)
-				got[i] = got[i] || response.StatusCode == http.StatusOK && strings.Contains(string(body), "<item")
-			})
-		}
-		wg.Wait()
-		time.Sleep(time.Until(next))
-	}
-	for _, g := range got {
-		if !g {
-			l.missing++
-		}
-	}
-	return l
 }

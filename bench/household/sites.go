@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -16,12 +17,15 @@ import (
 	"github.com/feedpollard/pollard/internal/origintest"
 )
 
-// feeds are the six feeds. Each has a host of its own.
-var feeds = [...]struct {
+// feed is a feed of a comparison.
+type feed struct {
 	every   float64 // hours from one entry to the next
 	entries int     // that the document has
 	about   string
-}{
+}
+
+// feeds are those of the day. Each has a host of its own.
+var feeds = []feed{
 	{6, 10, "a blog with ETag and Last-Modified"},
 	{6, 10, "a blog without validators, whose lastBuildDate is always now"},
 	{6, 10, "a host that allows two requests an hour, and is closed for two hours after more"},
@@ -30,43 +34,53 @@ var feeds = [...]struct {
 	{0.2, 15, "news"},
 }
 
-// sites are the hosts of the feeds, and what they saw.
+// limitedFeeds are at one host, which allows a request every three seconds for all of them together, and says
+// so in X-RateLimit fields only.
+var limitedFeeds = slices.Repeat([]feed{{1, 1, "a feed of a host with a limit"}}, 20)
+
+// sites are the hosts of some feeds, and what they saw.
 type sites struct {
-	began time.Time
-	hour  time.Duration
+	feeds   []feed
+	oneHost bool // has all of them
+	began   time.Time
+	hour    time.Duration
 
 	mu                                      sync.Mutex
 	requests, unconditional, refused, bytes int64
 	last, closed                            time.Time // of the host with a limit: its last request; until when it refuses all
 }
 
-// listen serves something at an address of this machine, until the command ends.
-func listen(ip string, h http.Handler) (address string) {
-	l := rig.Must(net.Listen("tcp", ip+":0"))
-	go http.Serve(l, h) //nolint:errcheck // ends with the process
-	return l.Addr().String()
-}
-
 // listen starts the hosts, and returns the URLs of the feeds.
 func (s *sites) listen() (urls []string) {
-	for i := range feeds {
-		origin := &origintest.Origin{Answer: func(r *http.Request) origintest.Answer { return s.answer(r, i) }}
-		urls = append(urls, fmt.Sprintf("http://%s/feed%d", listen(fmt.Sprint("127.0.4.", i+1), origin), i))
+	var address string
+	for i := range s.feeds {
+		if i == 0 || !s.oneHost {
+			l := rig.Must(net.Listen("tcp", fmt.Sprintf("127.0.4.%d:0", i+1)))
+			go http.Serve(l, &origintest.Origin{Answer: s.answer}) //nolint:errcheck // ends with the process
+			address = l.Addr().String()
+		}
+		urls = append(urls, fmt.Sprintf("http://%s/feed%d", address, i))
 	}
 	return urls
 }
 
-func (s *sites) answer(r *http.Request, i int) origintest.Answer {
+func (s *sites) answer(r *http.Request) origintest.Answer {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	i := rig.Must(strconv.Atoi(strings.TrimPrefix(r.URL.Path, "/feed")))
 	now := time.Now()
 	hours := now.Sub(s.began).Hours() / s.hour.Hours()
-	newest := int(hours / feeds[i].every) // its number; the first is 0, and as old as the day
-	a := origintest.OK(document(i, newest, now))
+	newest := int(hours / s.feeds[i].every) // its number; the first is 0, and as old as the day
+	a := origintest.OK(s.document(i, newest, now))
 	switch {
-	case i == 2 && s.refuses(now):
+	case s.oneHost:
+		if s.refuses(now, 3*time.Second, 0) {
+			a = origintest.Status(http.StatusTooManyRequests)
+		}
+		a.Header.Set("X-Ratelimit-Remaining", "0.0")
+		a.Header.Set("X-Ratelimit-Reset", strconv.Itoa(int(time.Until(s.last.Add(3*time.Second)).Seconds())+1))
+	case i == 2 && s.refuses(now, s.hour*45/100, 2*s.hour):
 		a = origintest.Status(http.StatusTooManyRequests, "Retry-After", strconv.Itoa(int(s.closed.Sub(now).Seconds())+1))
-		s.refused++
 	case i == 3 && hours > 6 && hours < 8:
 		a = origintest.Status(http.StatusInternalServerError)
 	case i == 3 && hours > 12 && hours < 14:
@@ -92,63 +106,35 @@ func (s *sites) answer(r *http.Request, i int) origintest.Answer {
 	return a
 }
 
-// refuses reports whether the host with a limit refuses a request.
-func (s *sites) refuses(now time.Time) bool {
-	if now.Before(s.closed) {
-		return true
+// refuses reports whether a host that allows a request in some time refuses one, and counts that. Afterwards it
+// is closed.
+func (s *sites) refuses(now time.Time, every, closed time.Duration) bool {
+	switch {
+	case now.Before(s.closed):
+	case now.Sub(s.last) < every:
+		s.closed = now.Add(closed)
+	default:
+		s.last = now
+		return false
 	}
-	if now.Sub(s.last) < s.hour*45/100 {
-		s.closed = now.Add(2 * s.hour)
-		return true
-	}
-	s.last = now
-	return false
+	s.refused++
+	return true
 }
 
 func (s *sites) published(i, entry int) time.Time {
-	return s.began.Add(time.Duration(float64(entry) * feeds[i].every * float64(s.hour)))
+	return s.began.Add(time.Duration(float64(entry) * s.feeds[i].every * float64(s.hour)))
 }
 
-func document(i, newest int, now time.Time) string {
+func (s *sites) document(i, newest int, now time.Time) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, `<?xml version="1.0"?><rss version="2.0"><channel><title>feed %d</title><link>http://example.com/</link><description>%s</description>`, i, feeds[i].about)
+	fmt.Fprintf(&b, `<?xml version="1.0"?><rss version="2.0"><channel><title>feed %d</title><link>http://example.com/</link><description>%s</description>`, i, s.feeds[i].about)
 	text := strings.Repeat("x", 1500)
 	if i == 1 {
 		fmt.Fprintf(&b, "<lastBuildDate>%s</lastBuildDate>", now.Format(time.RFC1123Z))
 		text = strings.Repeat("x", 8000)
 	}
-	for entry := newest; entry >= 0 && entry > newest-feeds[i].entries; entry-- {
+	for entry := newest; entry >= 0 && entry > newest-s.feeds[i].entries; entry-- {
 		fmt.Fprintf(&b, `<item><title>%d</title><guid isPermaLink="false">entry-%d-%d</guid><description>%s</description></item>`, entry, i, entry, text)
 	}
 	return b.String() + "</channel></rss>"
-}
-
-// limitedFeeds is how many feeds the host of the second comparison has.
-const limitedFeeds = 20
-
-// limited is what became of the second comparison.
-type limited struct{ answered, refused, missing int }
-
-// limitedHost allows a request every three seconds for all of its feeds together, and says so
-// in X-RateLimit fields only.
-func limitedHost(seen *limited) *origintest.Origin {
-	const every = 3 * time.Second
-	var mu sync.Mutex
-	var last time.Time
-	return &origintest.Origin{Answer: func(r *http.Request) origintest.Answer {
-		mu.Lock()
-		defer mu.Unlock()
-		allowed := time.Since(last) >= every
-		if allowed {
-			last = time.Now()
-			seen.answered++
-		} else {
-			seen.refused++
-		}
-		fields := []string{"X-Ratelimit-Remaining", "0.0", "X-Ratelimit-Reset", strconv.Itoa(int((every - time.Since(last)).Seconds()) + 1)}
-		if !allowed {
-			return origintest.Status(http.StatusTooManyRequests, fields...)
-		}
-		return origintest.OK(origintest.Feed(1, ""), fields...)
-	}}
 }

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"os"
 	"strings"
-	"time"
 
 	"github.com/feedpollard/pollard/bench/internal/rig"
 )
@@ -16,17 +15,17 @@ import (
 type way struct {
 	name   string
 	binary string // empty: directly
-	// configure configures the program for some feeds, and returns its arguments.
-	configure func(dir, address string, urls []string, interval time.Duration, proxy string) []string
+	// configure configures the program for feeds of some sites, and returns its arguments.
+	configure func(dir, address string, urls []string, s *sites) []string
 }
 
 // open starts the program of the way, and returns where readers ask for the feeds.
-func (w way) open(urls []string, interval time.Duration, proxy string) (addresses []string, stop func()) {
+func (w way) open(urls []string, s *sites) (addresses []string, stop func()) {
 	if w.binary == "" {
 		return urls, func() {}
 	}
 	dir, address := rig.Dir("household-"), rig.FreeAddress()
-	process := rig.Start(dir, []string{address}, w.binary, w.configure(dir, address, urls, interval, proxy)...)
+	process := rig.Start(dir, []string{address}, w.binary, w.configure(dir, address, urls, s)...)
 	for i := range urls {
 		addresses = append(addresses, fmt.Sprintf("http://%s/feed%d", address, i))
 	}
@@ -36,24 +35,27 @@ func (w way) open(urls []string, interval time.Duration, proxy string) (addresse
 	}
 }
 
-// configurePollard leaves Pollard its defaults, in the time of the day: an hour is the interval. A household has
-// its readers in one network. Limits of hosts without a public name count for each URL alone, so Pollard comes
-// to the host with a limit by a name and a proxy.
-func configurePollard(dir, address string, urls []string, interval time.Duration, proxy string) []string {
+// configurePollard leaves Pollard its defaults, in the time of the sites: an hour is the interval. A household
+// has its readers in one network. Limits of hosts without a public name count for each URL alone, so Pollard
+// comes to the host with a limit by a name and a proxy.
+func configurePollard(dir, address string, urls []string, s *sites) []string {
+	app := fmt.Sprintf("store sqlite %s/store\nmin_interval %s\ndefault_interval %[2]s\nunvalidated_interval %s\nmax_interval %[3]s\n", dir, s.hour, 24*s.hour)
 	var lines strings.Builder
 	for i, url := range urls {
-		fmt.Fprintf(&lines, "\t\tfeed /feed%d %s\n", i, strings.Replace(url, proxy, "limited.example", min(1, len(proxy))))
-	}
-	app := fmt.Sprintf("store sqlite %s/store\nmin_interval %s\ndefault_interval %[2]s\nunvalidated_interval %s\nmax_interval %[3]s\n", dir, interval, 24*interval)
-	if proxy != "" {
-		app += fmt.Sprintf("prefetch\nhost limited.example {\nproxy http://%s\n}", proxy)
+		if s.oneHost {
+			if i == 0 {
+				app += fmt.Sprintf("prefetch\nhost limited.example {\nproxy %s\n}", strings.TrimSuffix(url, "/feed0"))
+			}
+			url = fmt.Sprint("http://limited.example/feed", i)
+		}
+		fmt.Fprintf(&lines, "\t\tfeed /feed%d %s\n", i, url)
 	}
 	return rig.Pollard(dir, "admin off", app, fmt.Sprintf("http://%s {\n\tfeed_gateway {\n%s\t}\n}\n", address, lines.String()))
 }
 
 // configureNginx configures a cache as nginx's manual advises for one that revalidates, with a lock and with
 // stale answers, and leaves out the query.
-func configureNginx(dir, address string, urls []string, interval time.Duration, _ string) []string {
+func configureNginx(dir, address string, urls []string, s *sites) []string {
 	var locations strings.Builder
 	for i, url := range urls {
 		fmt.Fprintf(&locations, "location = /feed%d { proxy_pass %s; }\n", i, strings.TrimSuffix(url, fmt.Sprintf("/feed%d", i)))
@@ -69,5 +71,5 @@ proxy_cache_use_stale error timeout updating http_500 http_502 http_503 http_504
 proxy_http_version 1.1;
 proxy_set_header Connection "";
 server { listen %s;
-%s}`, dir, int(interval.Seconds()), address, locations.String()))
+%s}`, dir, int(s.hour.Seconds()), address, locations.String()))
 }
