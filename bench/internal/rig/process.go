@@ -7,16 +7,15 @@
 package rig
 
 import (
-	"fmt"
 	"log"
 	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
-	"strings"
 	"syscall"
 	"time"
+
+	"github.com/prometheus/procfs"
 )
 
 // Must returns v. If err is not nil, the command ends.
@@ -67,11 +66,11 @@ func (p *Process) End(signal syscall.Signal) {
 
 // CPU is the CPU time of the process and of those below it.
 func (p *Process) CPU() (total time.Duration) {
-	all := usages()
-	for pid, u := range all {
-		for at := pid; at > 1; at = all[at].parent {
+	all := stats()
+	for pid, stat := range all {
+		for at := pid; at > 1; at = all[at].PPID {
 			if at == p.cmd.Process.Pid {
-				total += u.cpu
+				total += seconds(stat.CPUTime())
 				break
 			}
 		}
@@ -81,44 +80,23 @@ func (p *Process) CPU() (total time.Duration) {
 
 // CPUOf is the CPU time of all processes of a name, those that they have outlived included.
 func CPUOf(name string) (total time.Duration) {
-	for _, u := range usages() {
-		if u.name == name {
-			total += u.cpu + u.ended
+	for _, stat := range stats() {
+		if stat.Comm == name {
+			ended := procfs.ProcStat{UTime: uint(stat.CUTime), STime: uint(stat.CSTime)}
+			total += seconds(stat.CPUTime() + ended.CPUTime())
 		}
 	}
 	return total
 }
 
-// usage is what a process has used.
-type usage struct {
-	name   string
-	parent int
-	cpu    time.Duration
-	ended  time.Duration // of children that have ended
-}
+func seconds(n float64) time.Duration { return time.Duration(n * float64(time.Second)) }
 
-// usages are all processes.
-func usages() map[int]usage {
-	// The unit of /proc/<pid>/stat is USER_HZ, which is 100 on all of Linux's architectures that matter here.
-	const tick = 10 * time.Millisecond
-	all := make(map[int]usage)
-	for _, e := range Must(os.ReadDir("/proc")) {
-		pid, err := strconv.Atoi(e.Name())
-		if err != nil {
-			continue
-		}
-		stat, err := os.ReadFile("/proc/" + e.Name() + "/stat")
-		if err != nil {
-			continue // it has ended
-		}
-		// The second field is the name in parentheses, which may hold anything.
-		text := string(stat)
-		from, to := strings.IndexByte(text, '('), strings.LastIndexByte(text, ')')
-		fields := strings.Fields(text[to+1:])
-		number := func(i int) int { n, _ := strconv.Atoi(fields[i]); return n }
-		all[pid] = usage{
-			name: text[from+1 : to], parent: number(1),
-			cpu: time.Duration(number(11)+number(12)) * tick, ended: time.Duration(number(13)+number(14)) * tick,
+// stats are what all processes have used, by their numbers.
+func stats() map[int]procfs.ProcStat {
+	all := make(map[int]procfs.ProcStat)
+	for _, p := range Must(procfs.AllProcs()) {
+		if stat, err := p.Stat(); err == nil { // it has not ended
+			all[p.PID] = stat
 		}
 	}
 	return all
@@ -127,23 +105,14 @@ func usages() map[int]usage {
 // Memory is how many bytes the process itself holds, and how many of them are not the page
 // cache's of a file.
 func (p *Process) Memory() (rss, anonymous int64) {
-	return p.value("status", "VmRSS") << 10, p.value("status", "RssAnon") << 10
+	status := Must(Must(procfs.NewProc(p.cmd.Process.Pid)).NewStatus())
+	return int64(status.VmRSS), int64(status.RssAnon)
 }
 
 // Written is how many bytes the process has handed to write calls and to the pages of
 // files.
-func (p *Process) Written() int64 { return p.value("io", "write_bytes") }
-
-// value reads a line of a file of /proc.
-func (p *Process) value(file, name string) int64 {
-	path := fmt.Sprintf("/proc/%d/%s", p.cmd.Process.Pid, file)
-	for line := range strings.Lines(string(Must(os.ReadFile(path)))) {
-		if value, ok := strings.CutPrefix(line, name+":"); ok {
-			return Must(strconv.ParseInt(strings.Fields(value)[0], 10, 64))
-		}
-	}
-	log.Fatalf("%s has no %s", path, name)
-	return 0
+func (p *Process) Written() int64 {
+	return int64(Must(Must(procfs.NewProc(p.cmd.Process.Pid)).IO()).WriteBytes)
 }
 
 // FreeAddress is an address on loopback on which no server listens.
