@@ -12,7 +12,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/dustin/go-humanize"
 	"github.com/spf13/cobra"
 
 	"github.com/feedpollard/pollard/caddymodule/config"
@@ -30,8 +29,8 @@ the origin would have seen and what readers would have received.
 
 The log is in the combined format or in Caddy's JSON, plain or gzip; - is standard
 input. Several logs are sorted by time. Lines for other paths than the feed's are
-ignored. Without --path, the path is the one that looks like a feed's, by its name and
-by its clients. If several do, they are listed.
+ignored. Without --path, the path is the one whose name looks like a feed's. If several do,
+they are listed.
 
 The origin is a model that serves the given feed, with an ETag and a Last-Modified
 unless --header says otherwise ('ETag:' without a value removes it). It adds a new entry
@@ -62,7 +61,7 @@ fleet in defend would refuse as well.`,
 	flags := cmd.Flags()
 	flags.StringArrayVar(&o.logs, "log", nil, "an access log, or - for the standard input; repeatable, in any order")
 	flags.StringVar(&o.feed, "feed", "", "a file with the feed")
-	flags.StringVar(&o.path, "path", "", "the feed's path in the log; default: the one that looks like a feed's by its name and its clients")
+	flags.StringVar(&o.path, "path", "", "the feed's path in the log; default: the one whose name looks like a feed's")
 	flags.StringArrayVar(&o.headers, "header", nil, "a header field of the origin's responses, as 'Name: value'; repeatable")
 	flags.StringVar(&o.changeEvery, "change-every", "30d", "how often the feed gets a new entry; 0: never")
 	flags.StringVar(&o.config, "config", "", "a Caddyfile (or Caddy's JSON), for its rules")
@@ -85,14 +84,11 @@ func (o *replayOptions) run(ctx context.Context, stdin io.Reader, out, stderr io
 	if err != nil {
 		return err
 	}
-	logs, size, done, err := openLogs(o.logs, stdin)
+	logs, done, err := openLogs(o.logs, stdin)
 	if err != nil {
 		return err
 	}
 	defer done()
-	if !o.json || isTerminal(stderr) {
-		r.Progress = (&progress{out: stderr, size: size}).show
-	}
 	report, err := replay.Run(ctx, logs, r)
 	if err != nil {
 		if unclear, ok := errors.AsType[*replay.AmbiguousError](err); ok {
@@ -135,9 +131,8 @@ func (o *replayOptions) resolve() (r replay.Options, err error) {
 	return r, err
 }
 
-// openLogs opens logs, and returns a function that closes them. It returns their size in bytes;
-// 0: not known.
-func openLogs(paths []string, stdin io.Reader) (logs []io.Reader, size int64, done func(), err error) {
+// openLogs opens logs, and returns a function that closes them.
+func openLogs(paths []string, stdin io.Reader) (logs []io.Reader, done func(), err error) {
 	done = func() {
 		for _, log := range logs {
 			if f, ok := log.(*os.File); ok {
@@ -145,16 +140,15 @@ func openLogs(paths []string, stdin io.Reader) (logs []io.Reader, size int64, do
 			}
 		}
 	}
-	known := true
 	for _, path := range paths {
 		if path == "-" {
-			logs, known = append(logs, io.NopCloser(stdin)), false
+			logs = append(logs, io.NopCloser(stdin))
 			continue
 		}
 		f, err := os.Open(path)
 		if err != nil {
 			done()
-			return nil, 0, nil, err // names the path already
+			return nil, nil, err // names the path already
 		}
 		logs = append(logs, f)
 		info, err := f.Stat()
@@ -163,33 +157,8 @@ func openLogs(paths []string, stdin io.Reader) (logs []io.Reader, size int64, do
 		}
 		if err != nil {
 			done()
-			return nil, 0, nil, err
+			return nil, nil, err
 		}
-		size += info.Size()
-		known = known && info.Mode().IsRegular()
 	}
-	if !known {
-		size = 0
-	}
-	return logs, size, done, nil
-}
-
-// progress shows every five seconds how far a replay has come.
-type progress struct {
-	out   io.Writer
-	size  int64 // of the logs, in bytes; 0: not known
-	shown time.Duration
-}
-
-func (p *progress) show(at replay.Progress) {
-	if at.Elapsed-p.shown < reportEvery {
-		return
-	}
-	p.shown = at.Elapsed
-	done := humanize.IBytes(uint64(at.Taken))
-	if p.size > 0 {
-		done += fmt.Sprintf(" of %s (%.0f %%)", humanize.IBytes(uint64(p.size)), 100*float64(at.Taken)/float64(p.size))
-	}
-	fmt.Fprintf(p.out, "%s, %s lines, %s lines/s\n", done, humanize.Comma(at.Lines),
-		humanize.Comma(int64(float64(at.Lines)/at.Elapsed.Seconds())))
+	return logs, done, nil
 }

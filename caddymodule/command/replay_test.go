@@ -4,7 +4,6 @@
 package command
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -160,26 +159,8 @@ func TestReplayCommandFails(t *testing.T) {
 func TestReplayListsPaths(t *testing.T) {
 	log := strings.ReplaceAll(hourlyLog(), "/index.html", "/\u202eodd")
 	_, told, code := runWithErrors(t, replayCommand(), "", "--log", write(t, "access.log", log), "--feed", write(t, "feed.xml", hinted), "--path", "/x")
-	want := "The likeliest paths of the first 144 lines:\n      96 requests, 0 by feed readers: /feed.xml\n      48 requests, 0 by feed readers: /\ufffdodd\npollard: no request to replay: no line asks for /x\n"
+	want := "The likeliest paths of the first 144 lines:\n      96 requests: /feed.xml\n      48 requests: /\ufffdodd\npollard: no request to replay: no line asks for /x\n"
 	if code != exitFailed || !strings.HasSuffix(told, want) {
 		t.Errorf("exit code %d, %q", code, told)
-	}
-}
-
-func TestReplayProgress(t *testing.T) {
-	steps := []replay.Progress{
-		{Taken: 1 << 20, Lines: 8192, Elapsed: time.Second},
-		{Taken: 2 << 20, Lines: 16384, Elapsed: 11 * time.Second},
-		{Taken: 3 << 20, Lines: 24576, Elapsed: 12 * time.Second},
-	}
-	for size, want := range map[int64]string{4 << 20: "2.0 MiB of 4.0 MiB (50 %), 16,384 lines, 1,489 lines/s\n", 0: "2.0 MiB, 16,384 lines, 1,489 lines/s\n"} {
-		var b bytes.Buffer
-		p := progress{out: &b, size: size}
-		for _, step := range steps {
-			p.show(step)
-		}
-		if b.String() != want {
-			t.Errorf("got %q, want %q", b.String(), want)
-		}
 	}
 }

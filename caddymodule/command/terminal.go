@@ -15,22 +15,17 @@ import (
 	"golang.org/x/term"
 )
 
-// isTerminal reports whether a person watches what is written.
-func isTerminal(w io.Writer) bool {
-	f, ok := w.(*os.File)
-	return ok && term.IsTerminal(int(f.Fd()))
-}
-
 // lineWidth is how many columns a line may have; 0: any number, as no terminal
 // shows it.
 func lineWidth(w io.Writer) int {
 	if n, err := strconv.Atoi(os.Getenv("COLUMNS")); err == nil && n > 0 {
 		return n
 	}
-	if !isTerminal(w) {
+	f, ok := w.(*os.File)
+	if !ok || !term.IsTerminal(int(f.Fd())) {
 		return 0
 	}
-	width, _, err := term.GetSize(int(w.(*os.File).Fd()))
+	width, _, err := term.GetSize(int(f.Fd()))
 	if err != nil {
 		return 80
 	}

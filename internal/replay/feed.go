@@ -82,7 +82,7 @@ func (f *feed) at(now time.Time) (*revision, error) {
 }
 
 // revision makes a revision. The first one is as old as its newest entry, or a day older than
-// the log. The header fields of the options override those of the model.
+// the log. The header fields of the options override those of the model, but for validators of later ones.
 func (f *feed) revision(number int64) (*revision, error) {
 	e := &revision{number: number, body: f.first, header: make(http.Header)}
 	since := f.begin.Add(-24 * time.Hour)
@@ -113,23 +113,12 @@ func (f *feed) revision(number int64) (*revision, error) {
 		switch {
 		case values[0] == "":
 			e.header.Del(name)
-		case name == "Etag" && number > 0:
-			e.header.Set(name, numbered(values[0], number))
-		case name != "Last-Modified" || number == 0:
+		case number == 0 || name != "Etag" && name != "Last-Modified":
 			e.header[name] = slices.Clone(values)
 		}
 	}
 	e.modified, _ = http.ParseTime(e.header.Get("Last-Modified")) // zero if it is malformed
 	return e, nil
-}
-
-// numbered returns the entity tag of a later edition.
-func numbered(tag string, number int64) string {
-	suffix := "-" + strconv.FormatInt(number, 10)
-	if n := len(tag) - 1; n > 0 && tag[n] == '"' {
-		return tag[:n] + suffix + `"`
-	}
-	return tag + suffix
 }
 
 // A new entry is inserted at the first entry of a document, or, if it has none, at the

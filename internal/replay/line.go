@@ -41,17 +41,18 @@ var (
 	errOther = errors.New("not a request")
 )
 
-// latest is the year 2200 in Unix seconds. Unix nanoseconds overflow in 2262.
-const latest = 7258118400
+// clocksDiffer is by how much the clock of a server may be ahead of this machine's.
+const clocksDiffer = 24 * time.Hour
 
-// parse reads a line of either format, which has no line end.
+// parse reads a line of either format, which has no line end. The date of a line that is later than now
+// is wrong.
 func parse(text []byte) (l Line, err error) {
 	if len(text) > 0 && text[0] == '{' {
 		l, err = parseCaddy(text)
 	} else {
 		l, err = parseCombined(text)
 	}
-	if at := l.Time.Unix(); err == nil && (at < 0 || at > latest) {
+	if err == nil && (l.Time.Unix() < 0 || time.Until(l.Time) > clocksDiffer) {
 		err = errMalformed
 	}
 	return l, err

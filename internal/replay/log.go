@@ -28,7 +28,6 @@ const (
 type accessLog struct {
 	opening []byte // the beginning
 	lines   *bufio.Reader
-	taken   int64 // bytes read, as stored, compressed or not
 }
 
 // openLogs opens logs, each plain or compressed with gzip. They are read in the order of
@@ -41,7 +40,7 @@ func openLogs(logs []io.Reader) (*accessLog, error) {
 	}
 	parts := make([]part, 0, len(logs))
 	for _, log := range logs {
-		lines, err := l.open(log)
+		lines, err := openLog(log)
 		if err != nil {
 			return nil, err
 		}
@@ -63,9 +62,9 @@ func openLogs(logs []io.Reader) (*accessLog, error) {
 	return l, err
 }
 
-// open opens a log, which may consist of several gzip members (RFC 1952 section 2.3.1).
-func (l *accessLog) open(log io.Reader) (*bufio.Reader, error) {
-	lines := bufio.NewReaderSize(&counter{log, &l.taken}, longestLine)
+// openLog opens a log, which may consist of several gzip members (RFC 1952 section 2.3.1).
+func openLog(log io.Reader) (*bufio.Reader, error) {
+	lines := bufio.NewReaderSize(log, longestLine)
 	magic, err := lines.Peek(2)
 	if err != nil && !errors.Is(err, io.EOF) {
 		return nil, err
@@ -78,18 +77,6 @@ func (l *accessLog) open(log io.Reader) (*bufio.Reader, error) {
 		return nil, fmt.Errorf("decompressing: %w", err)
 	}
 	return bufio.NewReaderSize(plain, longestLine), nil
-}
-
-// counter counts the bytes that are read through it.
-type counter struct {
-	from io.Reader
-	n    *int64
-}
-
-func (c *counter) Read(p []byte) (int, error) {
-	n, err := c.from.Read(p)
-	*c.n += int64(n)
-	return n, err
 }
 
 // firstTime returns the time of the first request in head, or the zero time.

@@ -69,9 +69,6 @@ func TestLogLines(t *testing.T) {
 			if !slices.Equal(got, tt.want) {
 				t.Errorf("got %q, want %q", got, tt.want)
 			}
-			if l.taken != int64(len(tt.log)) {
-				t.Errorf("took %d bytes of %d", l.taken, len(tt.log))
-			}
 		})
 	}
 }
@@ -105,7 +102,6 @@ func TestOpening(t *testing.T) {
 		{"a feed's name among pages", strings.Repeat(line("GET", "/", "200", "5"), 50) + strings.Repeat(line("GET", "/favicon.ico", "200", "5"), 50) + line("GET", "/feed.xml?x", "200", "5") + line("HEAD", "/feed.xml", "200", "5"), "", "/feed.xml", true},
 		{"a sitemap is none", line("GET", "/sitemap.xml", "200", "5") + line("GET", "/index.xml", "200", "5"), "", "/index.xml", true},
 		{"two feeds", strings.Repeat(line("GET", "/feed.xml", "200", "5"), 3) + strings.Repeat(line("GET", "/atom.xml", "200", "5"), 2), "", "", true},
-		{"by its readers", strings.Repeat(line("GET", "/about", "200", "5"), 5) + strings.Repeat(strings.Replace(line("GET", "/news", "200", "5"), `"R"`, `"Miniflux/2.0"`, 1), 2), "", "/news", true},
 		{"nothing speaks for any", line("GET", "/b", "200", "5") + line("GET", "/a", "200", "5"), "", "", true},
 		{"pages alone", line("GET", "/", "200", "5") + line("GET", "/style.css", "200", "5"), "", "", true},
 		{"other methods", line("POST", "/a", "200", "5") + line("POST", "/a", "200", "5") + line("GET", "/b", "200", "5"), "", "/b", true},
@@ -139,7 +135,7 @@ func TestOpeningSuggests(t *testing.T) {
 		o.Path = path
 		_, err := Run(t.Context(), []io.Reader{strings.NewReader(log.String())}, o)
 		unclear, ok := errors.AsType[*AmbiguousError](err)
-		if !ok || !errors.Is(err, ErrNoRequests) || !strings.Contains(unclear.Suggestions, "      20 requests, 0 by feed readers: /page19\n") || strings.Count(unclear.Suggestions, "\n") != 11 {
+		if !ok || !errors.Is(err, ErrNoRequests) || !strings.Contains(unclear.Suggestions, "      20 requests: /page19\n") || strings.Count(unclear.Suggestions, "\n") != 11 {
 			t.Errorf("path %q: %v", path, err)
 		}
 	}

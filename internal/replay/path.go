@@ -13,38 +13,30 @@ import (
 	"strings"
 
 	"github.com/feedpollard/pollard/internal/feedurl"
-	"github.com/feedpollard/pollard/internal/readers"
 )
 
 // opening is what the beginning of a log says.
 type opening struct {
-	path    string       // of the feed; empty if the log has no requests or the path is not clear
-	likely  []*candidate // the likeliest paths, best first
-	headers bool         // whether logged bytes include header fields
-	lines   int          // read
-	valid   int          // lines that are requests
-}
-
-// candidate is a path that may be the feed's.
-type candidate struct {
-	path    string
-	asked   int // requests
-	readers int // requests with the User-Agent of a feed reader
+	path    string         // of the feed; empty if the log has no requests or the path is not clear
+	asked   map[string]int // requests by path
+	likely  []string       // the likeliest paths, best first
+	headers bool           // whether logged bytes include header fields
+	lines   int            // read
+	valid   int            // lines that are requests
 }
 
 const (
 	// maxLikely bounds the paths that are suggested.
 	maxLikely = 10
-	// clearly is by what factor the best path's score must exceed the next one's.
+	// clearly is how many times more requests than the next one with a feed's name the feed must have.
 	clearly = 3
 )
 
-// readOpening reads the beginning of a log. If no path is given, it chooses the path that is
-// clearly the feed's by its name and by the User-Agents that request it. The number of
-// requests is not enough: on most sites the home page and its images have more.
+// readOpening reads the beginning of a log. If no path is given, it chooses the path whose name is clearly
+// that of the feed. The number of requests is not enough: on most sites the home page and its images have
+// more.
 func readOpening(head []byte, given string) opening {
-	s := opening{path: given}
-	all := make(map[string]*candidate)
+	s := opening{path: given, asked: make(map[string]int)}
 	var bare, sized int // answers without a body, by whether bytes were logged for them
 	for text := range bytes.Lines(head) {
 		text = bytes.TrimRight(text, "\r\n")
@@ -65,38 +57,28 @@ func readOpening(head []byte, given string) opening {
 		case l.noBody():
 			bare++
 		}
-		if !l.asks() {
-			continue
-		}
-		c := all[l.path()]
-		if c == nil {
-			c = &candidate{path: l.path()}
-			all[c.path] = c
-		}
-		c.asked++
-		if namesReader(l.Header.Get("User-Agent")) {
-			c.readers++
+		if l.asks() {
+			s.asked[l.path()]++
 		}
 	}
-	sorted := slices.SortedFunc(maps.Values(all), func(a, b *candidate) int {
-		return cmp.Or(cmp.Compare(b.score(), a.score()), cmp.Compare(b.asked, a.asked), cmp.Compare(a.path, b.path))
+	// named is how many requests there are for a path whose name is that of a feed.
+	named := func(path string) int {
+		if !namedAsFeed(path) {
+			return 0
+		}
+		return s.asked[path]
+	}
+	paths := slices.SortedFunc(maps.Keys(s.asked), func(a, b string) int {
+		return cmp.Or(named(b)-named(a), s.asked[b]-s.asked[a], cmp.Compare(a, b))
 	})
-	s.likely = sorted[:min(len(sorted), maxLikely)]
-	if n := len(sorted); s.path == "" && (n == 1 || n > 1 && sorted[0].score() > 0 && sorted[0].score() >= clearly*sorted[1].score()) {
-		s.path = sorted[0].path
+	s.likely = paths[:min(len(paths), maxLikely)]
+	if n := len(paths); s.path == "" && (n == 1 || n > 1 && named(paths[0]) > 0 && named(paths[0]) >= clearly*named(paths[1])) {
+		s.path = paths[0]
 	}
 	// Apache's %b and nginx's $body_bytes_sent count bodies, %O and $bytes_sent whole
 	// responses. The bytes of an answer without a body show which of them the log has.
 	s.headers = sized >= bare
 	return s
-}
-
-// score rates a candidate by the requests of feed readers, and by its name.
-func (c *candidate) score() int {
-	if namedAsFeed(c.path) {
-		return 10*c.readers + c.asked
-	}
-	return c.readers
 }
 
 // namedAsFeed reports whether a path looks like a feed's.
@@ -109,18 +91,6 @@ func namedAsFeed(name string) bool {
 	return slices.ContainsFunc(strings.FieldsFunc(name, func(c rune) bool { return (c < 'a' || c > 'z') && (c < '0' || c > '9') }), func(word string) bool {
 		word = strings.TrimRight(word, "0123456789")
 		return word == "feed" || word == "feeds" || word == "rss" || word == "atom"
-	})
-}
-
-// namesReader reports whether a User-Agent looks like a feed reader's.
-func namesReader(text string) bool {
-	a := readers.ParseAgent(text)
-	if a.Subscribers > 0 || a.FeedID != "" {
-		return true
-	}
-	text = strings.ToLower(text)
-	return slices.ContainsFunc([]string{"feed", "rss", "reader", "podcast", "newsblur", "netnewswire", "newsboat", "miniflux", "inoreader", "tt-rss", "overcast"}, func(word string) bool {
-		return strings.Contains(text, word)
 	})
 }
 
@@ -145,8 +115,8 @@ func (s opening) suggestions() string {
 	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "The likeliest paths of the first %d lines:\n", s.lines)
-	for _, c := range s.likely {
-		fmt.Fprintf(&b, "%8d requests, %d by feed readers: %s\n", c.asked, c.readers, feedurl.OneLine(c.path))
+	for _, path := range s.likely {
+		fmt.Fprintf(&b, "%8d requests: %s\n", s.asked[path], feedurl.OneLine(path))
 	}
 	return b.String()
 }

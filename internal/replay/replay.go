@@ -44,15 +44,6 @@ type Options struct {
 	// Limits returns the rules of a shield that apply to a request. It must not keep the
 	// request. If it is nil, no request is refused.
 	Limits func(*http.Request) readers.Limits
-	// Progress is called from time to time. It may be nil.
-	Progress func(Progress)
-}
-
-// Progress is the progress of a replay.
-type Progress struct {
-	Taken   int64 // bytes of the log, as stored, compressed or not
-	Lines   int64
-	Elapsed time.Duration
 }
 
 // ErrNoRequests reports that the log has no request that can be replayed.
@@ -84,61 +75,31 @@ func Run(ctx context.Context, logs []io.Reader, o Options) (*Report, error) {
 	return s.finish(), nil
 }
 
-// farApart is how much later than the line before it a line is not believed alone.
-const farApart = 24 * time.Hour
-
-func (s *gateway) replayLine(ctx context.Context, l *Line) error {
-	if l == nil {
-		return nil
-	}
-	s.last = l.Time
-	if err := s.replay(ctx, l); err != nil {
-		return fmt.Errorf("replaying line %d: %w", s.report.Lines, err)
-	}
-	return nil
-}
-
-// progressEvery is how many lines are replayed between two calls of Progress.
-const progressEvery = 1000
+// stopAfter is how many lines are replayed before it is checked whether to go on.
+const stopAfter = 1000
 
 func (s *gateway) replayAll(ctx context.Context, log *accessLog) error {
-	began := time.Now()
-	var late *Line // more than a day later than the line before it: its date is wrong, unless the next line is as late
 	for {
 		text, err := log.next()
 		if errors.Is(err, io.EOF) {
-			return s.replayLine(ctx, late)
+			return nil
 		}
 		if err != nil {
 			return fmt.Errorf("reading the log after %d lines: %w", s.report.Lines, err)
 		}
-		if s.report.Lines++; s.report.Lines%progressEvery == 0 {
-			if s.options.Progress != nil {
-				s.options.Progress(Progress{Taken: log.taken, Lines: s.report.Lines, Elapsed: time.Since(began)})
-			}
-			if err := ctx.Err(); err != nil {
-				return err
-			}
+		if s.report.Lines++; s.report.Lines%stopAfter == 0 && ctx.Err() != nil {
+			return ctx.Err()
 		}
 		l, err := parse(text)
 		switch {
-		case err == nil:
-			if late != nil && l.Time.Before(late.Time.Add(-farApart)) {
-				s.report.Malformed++
-			} else if err := s.replayLine(ctx, late); err != nil {
-				return err
-			}
-			if late = nil; !s.last.IsZero() && l.Time.Sub(s.last) > farApart {
-				late = &l
-				continue
-			}
-			if err := s.replayLine(ctx, &l); err != nil {
-				return err
-			}
 		case errors.Is(err, errOther):
 			s.report.OtherLines++
-		default:
+		case err != nil:
 			s.report.Malformed++
+		default:
+			if err := s.replay(ctx, &l); err != nil {
+				return fmt.Errorf("replaying line %d: %w", s.report.Lines, err)
+			}
 		}
 	}
 }

@@ -292,16 +292,20 @@ func TestMemoryIsBounded(t *testing.T) {
 
 func TestReplayIsStopped(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
-	o := options(t)
-	var told []Progress
-	o.Progress = func(p Progress) { told = append(told, p); stop() }
-	log := strings.Repeat(visit{at: monday, status: 200, bytes: 3000, agent: "A"}.String(), 3*progressEvery)
-	if _, err := Run(ctx, []io.Reader{strings.NewReader(log)}, o); !errors.Is(err, context.Canceled) || len(told) != 1 || told[0].Lines != progressEvery || told[0].Taken == 0 {
-		t.Errorf("got %v after %+v", err, told)
+	log := readerFunc(func(b []byte) (int, error) {
+		stop()
+		return copy(b, visit{at: monday, status: 200, bytes: 3000, agent: "A"}.String()), nil
+	})
+	if _, err := Run(ctx, []io.Reader{log}, options(t)); !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v", err)
 	}
 }
 
-// One line with a wrong year does not move the clock for all that come after it. A log may have days
+type readerFunc func([]byte) (int, error)
+
+func (f readerFunc) Read(b []byte) (int, error) { return f(b) }
+
+// A line with a wrong year does not move the clock for all that come after it. A log may have days
 // without a line.
 func TestWrongYear(t *testing.T) {
 	var log strings.Builder
