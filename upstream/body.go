@@ -39,7 +39,7 @@ func wireLimit(maxBody int64) int64 {
 }
 
 // readBody reads and decodes the whole body of a 200. An incomplete one is a failure.
-func readBody(resp *http.Response, maxBody int64, room func(size int64) error) (body []byte, count int64, failure policy.Failure, err error) {
+func (c *Client) readBody(resp *http.Response, maxBody int64, room func(size int64) error) (body []byte, count int64, failure policy.Failure, err error) {
 	list, err := codings(resp.Header)
 	if err != nil {
 		return nil, 0, policy.FailureDecoding, err
@@ -54,7 +54,7 @@ func readBody(resp *http.Response, maxBody int64, room func(size int64) error) (
 	if len(list) == 0 && resp.ContentLength > 0 {
 		size = resp.ContentLength
 	}
-	body, err = decodeAll(arriving, list, maxBody, size, func() error { return room(size) })
+	body, err = c.decodeAll(arriving, list, maxBody, size, room)
 	if err == nil {
 		// Bytes that a decoder did not need still have to arrive: only its end shows that the
 		// message is complete (RFC 9112 section 8).
@@ -70,7 +70,7 @@ func readBody(resp *http.Response, maxBody int64, room func(size int64) error) (
 		return body, w.count, policy.FailureNone, nil
 	case errors.Is(err, errNoRoom):
 		return nil, w.count, policy.FailureTimeout, err
-	case errors.Is(err, errOversize):
+	case has[*http.MaxBytesError](err):
 		return nil, w.count, policy.FailureOversize, fmt.Errorf("the body is %w", errOversize)
 	case w.err != nil:
 		return nil, w.count, policy.FailureTruncated, plain(fmt.Sprintf("the body broke off after %d bytes%s", w.count, reason(w.err)), w.err)
@@ -85,41 +85,49 @@ func readBody(resp *http.Response, maxBody int64, room func(size int64) error) (
 // errNoRoom: the gateway has no memory for the body, which is larger than usual feeds.
 var errNoRoom = errors.New("the gateway had no room for so large a body in time")
 
-const (
-	// usualBody is how many bytes most bodies fit into.
-	usualBody = 64 << 10
-	// maxGrown is up to how many bytes a buffer grows at once.
-	maxGrown = 16 << 20
-)
+// maxGrown is up to how many bytes a buffer grows at once.
+const maxGrown = 16 << 20
 
-// decodeAll reads a whole body of a size that is likely to be the largest that it can
-// have; 0: not known.
-func decodeAll(r io.Reader, codings []string, limit, size int64, room func() error) ([]byte, error) {
-	d, err := decode(r, codings, limit)
+// decodeAll reads and decodes a whole body of a size that is likely to be the largest that it can
+// have; 0: not known. An origin can make a decoder take 16 MiB with ten bytes, and then send no more.
+// So a small body is decoded once it has arrived, and a large one only with room for it. While a poll
+// waits for either, it holds what it has received.
+func (c *Client) decodeAll(r io.Reader, codings []string, limit, size int64, room func(size int64) error) ([]byte, error) {
+	first, err := io.ReadAll(io.LimitReader(r, policy.SmallBody))
 	if err != nil {
 		return nil, err
 	}
-	defer d.Close()
-	var small bytes.Buffer
-	_, err = io.CopyN(&small, d, usualBody)
-	if err == nil {
-		small.Grow(policy.SmallBody - usualBody + bytes.MinRead) // not to twice that: many polls may wait for room
-		_, err = io.CopyN(&small, d, policy.SmallBody-usualBody)
+	if len(first) < policy.SmallBody {
+		small := int64(policy.SmallBody)
+		if limit > 0 {
+			small = min(small, limit)
+		}
+		body, err := c.decodeSmall(first, codings, small)
+		if small == limit || !has[*http.MaxBytesError](err) {
+			return body, err
+		}
 	}
-	switch {
-	case err == io.EOF:
-		return small.Bytes(), nil
-	case err != nil:
-		return nil, err
-	}
-	if err := room(); err != nil {
+	if err := room(size); err != nil {
 		return nil, fmt.Errorf("%w: %w", errNoRoom, err)
+	}
+	d, err := decode(io.MultiReader(bytes.NewReader(first), r), codings, limit)
+	if err != nil {
+		return nil, err
 	}
 	// As much as was asked for, at once: a buffer that doubled would leave as much behind as it holds.
 	whole := bytes.NewBuffer(make([]byte, 0, min(size, maxGrown)+bytes.MinRead))
-	whole.Write(small.Bytes())
-	if _, err := whole.ReadFrom(d); err != nil {
+	_, err = whole.ReadFrom(d)
+	return whole.Bytes(), err
+}
+
+// decodeSmall decodes a body of at most limit bytes. There is one decoder at a time, and none of them has much
+// to do.
+func (c *Client) decodeSmall(body []byte, codings []string, limit int64) ([]byte, error) {
+	c.decoding.Lock()
+	defer c.decoding.Unlock()
+	d, err := decode(bytes.NewReader(body), codings, limit)
+	if err != nil {
 		return nil, err
 	}
-	return whole.Bytes(), nil
+	return io.ReadAll(d)
 }

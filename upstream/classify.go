@@ -26,7 +26,7 @@ func classify(ctx context.Context, at phase, asked bool, err error) (policy.Fail
 	cause := context.Cause(ctx)
 	late := cause == errTimeout || isTimeout(err)
 	address, refused := errors.AsType[*AddressError](err)
-	_, unknown := errors.AsType[*net.DNSError](err)
+	unknown := has[*net.DNSError](err)
 	if proxy, ok := errors.AsType[*proxyError](err); ok {
 		return proxy.classify()
 	}
@@ -48,9 +48,9 @@ func classify(ctx context.Context, at phase, asked bool, err error) (policy.Fail
 		return policy.FailureTimeout, fmt.Errorf("broken off: %w", cause)
 	case unknown:
 		return policy.FailureDNS, plain("looking up the address"+reason(err), err)
-	case isPlain(err):
+	case has[tls.RecordHeaderError](err):
 		return policy.FailureTLS, plain("the server does not speak TLS on this port: try http://", err)
-	case at == phaseHandshake || isTLS(err):
+	case at == phaseHandshake || has[*tls.CertificateVerificationError](err):
 		return policy.FailureTLS, plain("the TLS handshake failed"+reason(err), err)
 	case at == phaseConnecting || at == phaseLookup:
 		return policy.FailureConnect, plain("connecting"+reason(err), err)
@@ -65,37 +65,24 @@ func isTimeout(err error) bool {
 	return ok && timeout.Timeout()
 }
 
-func isTLS(err error) bool {
-	_, verification := errors.AsType[*tls.CertificateVerificationError](err)
-	return verification
-}
-
-// isPlain reports whether a server has answered without TLS.
-func isPlain(err error) bool {
-	_, record := errors.AsType[tls.RecordHeaderError](err)
-	return record
-}
-
 func isBrokenOff(err error) bool {
-	_, operation := errors.AsType[*net.OpError](err)
 	return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.ErrClosedPipe) ||
-		errors.Is(err, net.ErrClosed) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE) || operation
+		errors.Is(err, net.ErrClosed) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE) || has[*net.OpError](err)
+}
+
+func has[E error](err error) bool {
+	_, ok := errors.AsType[E](err)
+	return ok
 }
 
 // reason returns what readers may know of an error, after a colon; empty if that is
 // nothing. A text that is not known to be harmless may quote an origin, name a file
 // or an address of this machine.
 func reason(err error) string {
-	for _, known := range []func(error) (error, bool){
-		func(err error) (error, bool) { return as[syscall.Errno](err) },
-		func(err error) (error, bool) { return as[proxyStatus](err) },
-		func(err error) (error, bool) { return as[tls.AlertError](err) },
-		func(err error) (error, bool) { return as[tls.RecordHeaderError](err) },
-		func(err error) (error, bool) { return as[x509.HostnameError](err) },
-		func(err error) (error, bool) { return as[x509.UnknownAuthorityError](err) },
-		func(err error) (error, bool) { return as[x509.CertificateInvalidError](err) },
-	} {
-		if inner, ok := known(err); ok {
+	for inner := err; inner != nil; inner = errors.Unwrap(inner) {
+		switch inner.(type) {
+		case syscall.Errno, proxyStatus, tls.AlertError, tls.RecordHeaderError,
+			x509.HostnameError, x509.UnknownAuthorityError, x509.CertificateInvalidError:
 			return ": " + feedurl.OneLine(inner.Error())
 		}
 	}
@@ -108,8 +95,6 @@ func reason(err error) string {
 	}
 	return ""
 }
-
-func as[E error](err error) (error, bool) { return errors.AsType[E](err) }
 
 // plain wraps an error with another text.
 func plain(text string, err error) error { return &plainError{text, err} }

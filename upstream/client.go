@@ -92,6 +92,7 @@ type Client struct {
 	addresses addresses
 	reach     dialFunc // replaces the network below the guard; nil: it does not
 	noPacing  bool     // set before the first use
+	decoding  sync.Mutex
 
 	closing context.Context
 	close   context.CancelCauseFunc

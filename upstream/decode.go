@@ -6,10 +6,12 @@ package upstream
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 
 	"github.com/andybalholm/brotli"
@@ -55,14 +57,12 @@ func codings(header http.Header) ([]string, error) {
 
 // decode undoes codings while the body is read. No layer yields more than limit
 // bytes (0: no limit), so that a small body can neither fill the memory nor keep
-// the processor busy. The caller closes the result.
-func decode(body io.Reader, codings []string, limit int64) (io.ReadCloser, error) {
-	d := &decoded{}
+// the processor busy.
+func decode(body io.Reader, codings []string, limit int64) (io.Reader, error) {
 	r := bufio.NewReader(body)
-	for i := len(codings) - 1; i >= 0; i-- {
-		layer, err := d.open(r, codings[i])
+	for _, coding := range slices.Backward(codings) {
+		layer, err := open(r, coding)
 		if err != nil {
-			d.Close()
 			return nil, err
 		}
 		r = bufio.NewReader(capped(layer, limit))
@@ -76,27 +76,11 @@ func decode(body io.Reader, codings []string, limit int64) (io.ReadCloser, error
 		}
 		layer, err := newMembers(r)
 		if err != nil {
-			d.Close()
 			return nil, err
 		}
 		r = bufio.NewReader(capped(layer, limit))
 	}
-	d.Reader = capped(r, limit)
-	return d, nil
-}
-
-// decoded is a decoded body.
-type decoded struct {
-	io.Reader
-	zstd []*zstd.Decoder
-}
-
-// Close releases what decoders hold.
-func (d *decoded) Close() error {
-	for _, z := range d.zstd {
-		z.Close()
-	}
-	return nil
+	return capped(r, limit), nil
 }
 
 var (
@@ -112,7 +96,7 @@ func begins(r *bufio.Reader, magic []byte) bool {
 // open undoes one coding. A body that is labelled gzip or zstd, or something that is not
 // known, and plainly is text, is let through: nothing is misread, as both have magic numbers
 // that text cannot begin with. Brotli and deflate have none: there the label decides.
-func (d *decoded) open(r *bufio.Reader, coding string) (io.Reader, error) {
+func open(r *bufio.Reader, coding string) (io.Reader, error) {
 	if head, err := r.Peek(1); len(head) == 0 {
 		if err != io.EOF {
 			return nil, err
@@ -129,12 +113,8 @@ func (d *decoded) open(r *bufio.Reader, coding string) (io.Reader, error) {
 		if !begins(r, zstdMagic) && plainText(r) {
 			return r, nil
 		}
-		z, err := zstd.NewReader(r, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxWindow(maxWindow))
-		if err != nil {
-			return nil, err
-		}
-		d.zstd = append(d.zstd, z)
-		return z, nil
+		// Without concurrency it has no goroutines, so that it need not be closed.
+		return zstd.NewReader(r, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxWindow(maxWindow))
 	case "br":
 		return brotli.NewReader(r), nil
 	}
@@ -187,8 +167,8 @@ func (m *members) Read(b []byte) (int, error) {
 			}
 			return n, err
 		}
-		if !begins(m.r, gzipMagic) {
-			return 0, io.EOF
+		if head, err := m.r.Peek(len(gzipMagic)); !bytes.Equal(head, gzipMagic) {
+			return 0, cmp.Or(err, io.EOF)
 		}
 		if err := m.z.Reset(m.r); err != nil {
 			return 0, err
@@ -197,26 +177,10 @@ func (m *members) Read(b []byte) (int, error) {
 	}
 }
 
-// capped is a reader that fails with errOversize after limit bytes; 0: no limit.
+// capped is a reader that fails with a [http.MaxBytesError] after limit bytes; 0: no limit.
 func capped(r io.Reader, limit int64) io.Reader {
 	if limit <= 0 {
 		return r
 	}
-	return &cappedReader{r, limit}
-}
-
-type cappedReader struct {
-	r    io.Reader
-	left int64
-}
-
-func (c *cappedReader) Read(b []byte) (int, error) {
-	if int64(len(b)) > c.left+1 {
-		b = b[:c.left+1]
-	}
-	n, err := c.r.Read(b)
-	if c.left -= int64(n); c.left < 0 {
-		return 0, errOversize
-	}
-	return n, err
+	return http.MaxBytesReader(nil, io.NopCloser(r), limit)
 }

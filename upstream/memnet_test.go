@@ -12,6 +12,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/feedpollard/pollard/internal/feedurl"
@@ -103,6 +104,11 @@ func (n *memnet) client(t *testing.T, settings Settings) *Client {
 	c.Apply(settings)
 	t.Cleanup(c.Close)
 	return c
+}
+
+// bubble runs a part of a test in fake time.
+func bubble(t *testing.T, name string, f func(t *testing.T)) {
+	t.Run(name, func(t *testing.T) { synctest.Test(t, f) })
 }
 
 const feedBody = "<rss version=\"2.0\"><channel><title>t</title></channel></rss>"

@@ -232,7 +232,7 @@ func (p *poll) take(ctx context.Context, resp *http.Response, conditional bool) 
 		p.fail(failure, err)
 		return
 	}
-	body, count, failure, err := readBody(resp, p.ask.MaxBody, func(size int64) error { return p.room(ctx, size) })
+	body, count, failure, err := p.client.readBody(resp, p.ask.MaxBody, func(size int64) error { return p.room(ctx, size) })
 	p.answer.Wire += count
 	switch {
 	case err == nil:
