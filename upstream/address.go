@@ -7,11 +7,9 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"maps"
 	"net"
 	"net/netip"
-	"strconv"
 	"sync"
 	"time"
 
@@ -157,17 +155,14 @@ func (c *Client) resolve(ctx context.Context, g *guard, t feedurl.URL) error {
 			addresses = nil
 		}
 	}
-	port, err := strconv.ParseUint(t.Port(), 10, 16)
-	if err != nil {
-		return fmt.Errorf("reading the port: %w", err)
-	}
-	if len(addresses) == 0 && badPort(uint16(port)) {
+	port := portOf(t)
+	if len(addresses) == 0 && badPort(port) {
 		return &AddressError{t.HostPort(), "at a port of another protocol than HTTP"}
 	}
 	g.addresses = g.addresses[:0]
 	var refused error
 	for _, a := range addresses {
-		if err := g.check(a, uint16(port)); err == nil {
+		if err := g.check(a, port); err == nil {
 			g.addresses = append(g.addresses, a)
 		} else if refused == nil {
 			refused = err

@@ -207,12 +207,6 @@ func (c *Client) enter(ctx context.Context, u feedurl.URL) (*host, error) {
 	return c.hosts.enter(ctx, u, c.now())
 }
 
-func (c *Client) leave(from *host) {
-	if from != nil {
-		c.hosts.leave(from)
-	}
-}
-
 // slot is the [policy.Slot] of a URL.
 type slot struct {
 	client *Client
@@ -224,7 +218,7 @@ type slot struct {
 
 func (s *slot) Release() {
 	if !s.spent.Swap(true) {
-		s.client.leave(s.host)
+		s.client.hosts.leave(s.host)
 	}
 }
 
@@ -234,13 +228,14 @@ func (s *slot) Poll(ctx context.Context, ask policy.Ask) policy.Answer {
 		return policy.Answer{At: c.now(), URL: ask.URL.String(), Failure: policy.FailureInternal, Err: errSpent}
 	}
 	if !c.begin() {
-		c.leave(s.host)
+		c.hosts.leave(s.host)
 		return policy.Answer{At: c.now(), URL: ask.URL.String(), Failure: policy.FailureNotStarted, Err: ErrClosed}
 	}
 	defer c.polls.Done()
 	ctx, stop := c.untilClosed(ctx)
 	defer stop()
-	p := newPoll(c, s.url, ask)
+	ask.URL = s.url
+	p := newPoll(c, ask)
 	p.first = s.guard
 	return p.run(ctx, s.host)
 }

@@ -195,29 +195,6 @@ func TestZstdWindowIsBounded(t *testing.T) {
 	})
 }
 
-func TestTruncation(t *testing.T) {
-	for _, tt := range []struct {
-		name, answer string
-		failure      policy.Failure
-	}{
-		{"Content-Length too long", "HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n" + feedBody, policy.FailureTruncated},
-		{"chunked without an end", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\n<rss>\r\n", policy.FailureTruncated},
-		{"complete gzip, cut message", "HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: 1000\r\n\r\n" + encoded(feedBody, "gzip"), policy.FailureTruncated},
-		{"broken chunk length", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nxyz\r\n<rss>\r\n0\r\n\r\n", policy.FailureTruncated},
-		{"no length, to the end", "HTTP/1.1 200 OK\r\n\r\n" + feedBody, ""},
-		{"Content-Length 0", "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n", policy.FailureEmpty},
-	} {
-		bubble(t, tt.name, func(t *testing.T) {
-			var n memnet
-			n.say("example.com:80", tt.answer)
-			a := n.client(t, Settings{}).Poll(t.Context(), ask("http://example.com/"))
-			if a.Failure != tt.failure || a.Failure != "" && a.Body != nil {
-				t.Errorf("failure %q (%v), want %q", a.Failure, a.Err, tt.failure)
-			}
-		})
-	}
-}
-
 func FuzzContentEncoding(f *testing.F) {
 	for _, label := range []string{"", "gzip", "gzip, br", " x-gzip ,,identity", "gzip,gzip,gzip,gzip", "GZIP\t,\tzstd", "a\"b,", "deflate;q=1"} {
 		f.Add(label, []byte(encoded(feedBody, "gzip")))

@@ -25,32 +25,6 @@ import (
 	"github.com/feedpollard/pollard/policy"
 )
 
-// Whatever happens to a request on its way, it is not sent a second time.
-func TestNothingIsRepeated(t *testing.T) {
-	for _, tt := range []struct{ name, answer string }{
-		{"closed without an answer", ""},
-		{"closed within the header", "HTTP/1.1 200 OK\r\nContent-"},
-		{"408 before the request was read", "HTTP/1.1 408 Request Timeout\r\nConnection: close\r\n\r\n"},
-		{"503", answerText(503, "", "Retry-After: 0")},
-		{"421", answerText(421, "")},
-		{"425", answerText(425, "")},
-		{"401", answerText(401, "", `WWW-Authenticate: Basic realm="x"`)},
-		{"no HTTP", "SSH-2.0-x\r\n"},
-		{"cut body", "HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nabc"},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				var n memnet
-				n.say("example.com:80", tt.answer)
-				a := n.client(t, Settings{}).Poll(t.Context(), ask("http://u:p@example.com/"))
-				if a.Failure == "" || len(n.requests()) != 1 {
-					t.Errorf("failure %q after %d requests, want one of each", a.Failure, len(n.requests()))
-				}
-			})
-		})
-	}
-}
-
 // An HTTP/2 server refuses the stream, which net/http takes as leave to try again.
 func TestRefusedStreamIsNotRepeated(t *testing.T) {
 	certified := httptest.NewUnstartedServer(nil)
@@ -150,21 +124,19 @@ func TestTimeout(t *testing.T) {
 			io.WriteString(w, answerText(302, "", "Location: "+r.path()+"x"))
 		}},
 	} {
-		t.Run(tt.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				var n memnet
-				n.serve("example.com:80", tt.answer)
-				c := n.client(t, Settings{Hosts: unpaced})
-				started := time.Now()
-				a := c.Poll(t.Context(), ask("http://example.com/"))
-				if took := time.Since(started); a.Failure != policy.FailureTimeout || took != 30*time.Second || a.At.Sub(started) != took {
-					t.Errorf("failure %q (%v) after %v, want a timeout after 30s", a.Failure, a.Err, took)
-				}
-				if a.Body != nil {
-					t.Error("there is a body")
-				}
-				time.Sleep(2 * time.Hour)
-			})
+		bubble(t, tt.name, func(t *testing.T) {
+			var n memnet
+			n.serve("example.com:80", tt.answer)
+			c := n.client(t, Settings{Hosts: unpaced})
+			started := time.Now()
+			a := c.Poll(t.Context(), ask("http://example.com/"))
+			if took := time.Since(started); a.Failure != policy.FailureTimeout || took != 30*time.Second || a.At.Sub(started) != took {
+				t.Errorf("failure %q (%v) after %v, want a timeout after 30s", a.Failure, a.Err, took)
+			}
+			if a.Body != nil {
+				t.Error("there is a body")
+			}
+			time.Sleep(2 * time.Hour)
 		})
 	}
 }
@@ -317,28 +289,26 @@ func TestPanicIsAFailure(t *testing.T) {
 			return &http.Response{StatusCode: 302, Header: http.Header{"Location": {"/b"}}, Body: http.NoBody}, nil
 		},
 	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				c := New(WithTransport(answer))
-				defer c.Close()
-				a := ask("http://u:hunter2@example.com/a")
-				a.Hop = func(context.Context, feedurl.URL, policy.Host) error { panic("hop") }
-				for range 2 {
-					got := c.Poll(t.Context(), a)
-					if got.Failure != policy.FailureInternal || got.Body != nil || got.Asked.IsZero() || got.At.IsZero() {
-						t.Errorf("answer = %+v", got)
-					}
-					if got.Err.Error() != "example.com: the gateway failed at the answer; its log says more" {
-						t.Errorf("error: %v", got.Err)
-					}
-					if !strings.Contains(got.Detail, "panic: ") || !strings.Contains(got.Detail, "exchange_test.go") || strings.ContainsAny(got.Detail, "\n\r") || strings.Contains(got.Detail, "hunter2") {
-						t.Errorf("detail: %s", got.Detail)
-					}
+		bubble(t, name, func(t *testing.T) {
+			c := New(WithTransport(answer))
+			defer c.Close()
+			a := ask("http://u:hunter2@example.com/a")
+			a.Hop = func(context.Context, feedurl.URL, policy.Host) error { panic("hop") }
+			for range 2 {
+				got := c.Poll(t.Context(), a)
+				if got.Failure != policy.FailureInternal || got.Body != nil || got.Asked.IsZero() || got.At.IsZero() {
+					t.Errorf("answer = %+v", got)
 				}
-				if busy := c.Busy(); len(busy) != 0 {
-					t.Errorf("busy: %q", busy)
+				if got.Err.Error() != "example.com: the gateway failed at the answer; its log says more" {
+					t.Errorf("error: %v", got.Err)
 				}
-			})
+				if !strings.Contains(got.Detail, "panic: ") || !strings.Contains(got.Detail, "exchange_test.go") || strings.ContainsAny(got.Detail, "\n\r") || strings.Contains(got.Detail, "hunter2") {
+					t.Errorf("detail: %s", got.Detail)
+				}
+			}
+			if busy := c.Busy(); len(busy) != 0 {
+				t.Errorf("busy: %q", busy)
+			}
 		})
 	}
 }

@@ -154,11 +154,12 @@ func (g *guard) checkHost(u feedurl.URL) error {
 	if g.off || !u.Addr().IsValid() {
 		return nil
 	}
-	port, err := strconv.ParseUint(u.Port(), 10, 16)
-	if err != nil {
-		return fmt.Errorf("reading the port: %w", err)
-	}
-	return g.check(u.Addr(), uint16(port))
+	return g.check(u.Addr(), portOf(u))
+}
+
+func portOf(u feedurl.URL) uint16 {
+	port, _ := strconv.ParseUint(u.Port(), 10, 16) // package feedurl has checked it
+	return uint16(port)
 }
 
 // destination returns the address that packets to an address are sent to, and its kind of

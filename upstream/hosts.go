@@ -144,8 +144,11 @@ func (h *hosts) enter(ctx context.Context, u feedurl.URL, now time.Time) (*host,
 	return to, nil
 }
 
-// leave ends what enter has begun.
+// leave ends what enter has begun; nil: nothing.
 func (h *hosts) leave(from *host) {
+	if from == nil {
+		return
+	}
 	if from.domain != nil {
 		from.domain.places.Release(1)
 	}

@@ -58,40 +58,38 @@ func TestSpacing(t *testing.T) {
 		{"no gap", unpaced, time.Second, time.Second, 1},
 		{"concurrency", []HostRule{{Pattern: "example.com", Concurrency: 3}}, 20 * time.Second, 2 * time.Second, 3},
 	} {
-		t.Run(tt.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				var n memnet
-				var o occupancy
-				n.serve("example.com:80", func(_ request, w io.Writer) {
-					o.enter("")
-					time.Sleep(tt.takes)
-					o.leave("")
-					io.WriteString(w, ok(feedBody))
-				})
-				c := n.client(t, Settings{Hosts: tt.rules})
-				var polls sync.WaitGroup
-				for i := range 9 {
-					polls.Go(func() {
-						if a := c.Poll(patient(t), ask(fmt.Sprintf("http://example.com/%d", i))); a.Failure != "" {
-							t.Errorf("poll failed: %v", a.Err)
-						}
-					})
-					time.Sleep(time.Microsecond) // a known order of arrival
-				}
-				polls.Wait()
-				got := n.requests()
-				for i, r := range got {
-					if want := fmt.Sprintf("/%d", i); r.path() != want {
-						t.Errorf("request %d is for %s: not in order of arrival", i, r.path())
-					}
-					if i > 0 && r.at.Sub(got[i-1].at) < tt.gap {
-						t.Errorf("request %d came %v after the one before, want %v", i, r.at.Sub(got[i-1].at), tt.gap)
-					}
-				}
-				if o.most[""] != tt.most {
-					t.Errorf("%d in flight, want %d", o.most[""], tt.most)
-				}
+		bubble(t, tt.name, func(t *testing.T) {
+			var n memnet
+			var o occupancy
+			n.serve("example.com:80", func(_ request, w io.Writer) {
+				o.enter("")
+				time.Sleep(tt.takes)
+				o.leave("")
+				io.WriteString(w, ok(feedBody))
 			})
+			c := n.client(t, Settings{Hosts: tt.rules})
+			var polls sync.WaitGroup
+			for i := range 9 {
+				polls.Go(func() {
+					if a := c.Poll(patient(t), ask(fmt.Sprintf("http://example.com/%d", i))); a.Failure != "" {
+						t.Errorf("poll failed: %v", a.Err)
+					}
+				})
+				time.Sleep(time.Microsecond) // a known order of arrival
+			}
+			polls.Wait()
+			got := n.requests()
+			for i, r := range got {
+				if want := fmt.Sprintf("/%d", i); r.path() != want {
+					t.Errorf("request %d is for %s: not in order of arrival", i, r.path())
+				}
+				if i > 0 && r.at.Sub(got[i-1].at) < tt.gap {
+					t.Errorf("request %d came %v after the one before, want %v", i, r.at.Sub(got[i-1].at), tt.gap)
+				}
+			}
+			if o.most[""] != tt.most {
+				t.Errorf("%d in flight, want %d", o.most[""], tt.most)
+			}
 		})
 	}
 }
@@ -135,31 +133,29 @@ func TestDomainConcurrency(t *testing.T) {
 		{"addresses", []string{"192.0.2.1", "192.0.2.2", "192.0.2.3"}, nil, 3},
 		{"rule", []string{"a.example.com", "b.example.com", "c.example.com", "d.example.com"}, []HostRule{{Pattern: "*.example.com", Concurrency: 3}}, 3},
 	} {
-		t.Run(tt.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				var n memnet
-				var o occupancy
-				var polls sync.WaitGroup
-				c := n.client(t, Settings{Hosts: tt.rules})
-				for _, host := range tt.hosts {
-					n.serve(host+":80", func(_ request, w io.Writer) {
-						o.enter("all", host)
-						time.Sleep(10 * time.Second)
-						o.leave("all", host)
-						io.WriteString(w, ok(feedBody))
-					})
-					for range 3 {
-						polls.Go(func() { c.Poll(patient(t), ask("http://"+host+"/")) })
-					}
+		bubble(t, tt.name, func(t *testing.T) {
+			var n memnet
+			var o occupancy
+			var polls sync.WaitGroup
+			c := n.client(t, Settings{Hosts: tt.rules})
+			for _, host := range tt.hosts {
+				n.serve(host+":80", func(_ request, w io.Writer) {
+					o.enter("all", host)
+					time.Sleep(10 * time.Second)
+					o.leave("all", host)
+					io.WriteString(w, ok(feedBody))
+				})
+				for range 3 {
+					polls.Go(func() { c.Poll(patient(t), ask("http://"+host+"/")) })
 				}
-				polls.Wait()
-				if o.most["all"] != tt.most {
-					t.Errorf("%d in flight, want %d", o.most["all"], tt.most)
-				}
-				if got := len(n.requests()); got != 3*len(tt.hosts) {
-					t.Errorf("%d requests, want %d", got, 3*len(tt.hosts))
-				}
-			})
+			}
+			polls.Wait()
+			if o.most["all"] != tt.most {
+				t.Errorf("%d in flight, want %d", o.most["all"], tt.most)
+			}
+			if got := len(n.requests()); got != 3*len(tt.hosts) {
+				t.Errorf("%d requests, want %d", got, 3*len(tt.hosts))
+			}
 		})
 	}
 }

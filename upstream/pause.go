@@ -10,7 +10,7 @@ import (
 	"github.com/feedpollard/pollard/policy"
 )
 
-// barePause is for how long a URL is left alone that answers 429 and does not say how long.
+// barePause is for how long a URL or a hub is left alone that answers 429 and does not say how long.
 const barePause = time.Hour
 
 // readPause records what a response says about its host. A 429, and a 503 with Retry-After, are a refusal

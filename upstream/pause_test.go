@@ -45,30 +45,28 @@ func TestCooldown(t *testing.T) {
 		{"limit exhausted with 403", 403, []string{"X-RateLimit-Remaining: 0", "X-RateLimit-Reset: 90"}, 90 * time.Second, url, ""},
 		{"limit not exhausted", 200, []string{`RateLimit: "default";r=1;t=90`}, 0, "", ""},
 	} {
-		t.Run(tt.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				var n memnet
-				n.say("example.com:80", answerText(tt.status, "", tt.fields...))
-				c := n.client(t, calm)
-				a := c.Poll(t.Context(), ask("http://example.com/a"))
-				var want []policy.Pause
-				if tt.pause != "" {
-					want = []policy.Pause{{Scope: "host example.com", For: tt.want, Why: tt.pause, Limited: tt.status == 429, Domain: "example.com"}}
-					if len(tt.fields) == 0 || tt.fields[0] == "Retry-After: 0" {
-						want[0].For = 0
-					}
+		bubble(t, tt.name, func(t *testing.T) {
+			var n memnet
+			n.say("example.com:80", answerText(tt.status, "", tt.fields...))
+			c := n.client(t, calm)
+			a := c.Poll(t.Context(), ask("http://example.com/a"))
+			var want []policy.Pause
+			if tt.pause != "" {
+				want = []policy.Pause{{Scope: "host example.com", For: tt.want, Why: tt.pause, Limited: tt.status == 429, Domain: "example.com"}}
+				if len(tt.fields) == 0 || tt.fields[0] == "Retry-After: 0" {
+					want[0].For = 0
 				}
-				if !slices.Equal(a.Pauses, want) {
-					t.Errorf("pauses: %+v, want %+v", a.Pauses, want)
-				}
-				said := len(tt.fields) > 0 && strings.Contains(tt.fields[0], "RateLimit")
-				if good := tt.status < 400; good != (len(a.Good) == 1) || good && a.Good[0].RateLimit != said {
-					t.Errorf("answered well: %+v", a.Good)
-				}
-				if got := a.NotBefore.Sub(a.At); tt.want > 0 && got != tt.want || tt.want == 0 && !a.NotBefore.IsZero() || a.Holder != tt.holder {
-					t.Errorf("not before %v (%q), want %v", got, a.Holder, tt.want)
-				}
-			})
+			}
+			if !slices.Equal(a.Pauses, want) {
+				t.Errorf("pauses: %+v, want %+v", a.Pauses, want)
+			}
+			said := len(tt.fields) > 0 && strings.Contains(tt.fields[0], "RateLimit")
+			if good := tt.status < 400; good != (len(a.Good) == 1) || good && a.Good[0].RateLimit != said {
+				t.Errorf("answered well: %+v", a.Good)
+			}
+			if got := a.NotBefore.Sub(a.At); tt.want > 0 && got != tt.want || tt.want == 0 && !a.NotBefore.IsZero() || a.Holder != tt.holder {
+				t.Errorf("not before %v (%q), want %v", got, a.Holder, tt.want)
+			}
 		})
 	}
 }
@@ -91,22 +89,20 @@ func TestRefusalBehindARedirect(t *testing.T) {
 // On IP literals, private names and names of private addresses a pause is the URL's own.
 func TestCooldownOfPrivateHosts(t *testing.T) {
 	for _, host := range []string{"192.0.2.1", "[2001:db8::1]", "localhost", "bridge", "rss.local", "rss.home.arpa", "nas.lan", "rss.example.com"} {
-		t.Run(host, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				var n memnet
-				n.say(host+":80", answerText(429, "", "Retry-After: 600"))
-				c := n.client(t, calm)
-				if host == "rss.example.com" {
-					c = n.guardedClient(t, Settings{Hosts: unpaced, Private: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}}, map[string]string{host: "10.0.0.5"})
-				}
-				a := c.Poll(t.Context(), ask("http://"+host+"/a"))
-				if a.Holder != policy.HintURLCooldown || time.Until(a.NotBefore) != 10*time.Minute {
-					t.Errorf("held until %v (%q)", a.NotBefore, a.Holder)
-				}
-				if len(a.Pauses) != 0 {
-					t.Errorf("pauses: %+v", a.Pauses)
-				}
-			})
+		bubble(t, host, func(t *testing.T) {
+			var n memnet
+			n.say(host+":80", answerText(429, "", "Retry-After: 600"))
+			c := n.client(t, calm)
+			if host == "rss.example.com" {
+				c = n.guardedClient(t, Settings{Hosts: unpaced, Private: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}}, map[string]string{host: "10.0.0.5"})
+			}
+			a := c.Poll(t.Context(), ask("http://"+host+"/a"))
+			if a.Holder != policy.HintURLCooldown || time.Until(a.NotBefore) != 10*time.Minute {
+				t.Errorf("held until %v (%q)", a.NotBefore, a.Holder)
+			}
+			if len(a.Pauses) != 0 {
+				t.Errorf("pauses: %+v", a.Pauses)
+			}
 		})
 	}
 }

@@ -19,7 +19,6 @@ import (
 var (
 	errTimeout = errors.New("no complete answer in time")
 	errLate    = errors.New("it is too late to send the request")
-	errOther   = errors.New("the slot is that of another URL")
 )
 
 // poll is a poll in flight.
@@ -43,7 +42,8 @@ type poll struct {
 	public  bool                 // a response came from a public address
 }
 
-func newPoll(c *Client, u feedurl.URL, ask policy.Ask) *poll {
+func newPoll(c *Client, ask policy.Ask) *poll {
+	u := ask.URL
 	if u.User() != nil {
 		ask.Subscribers = 0 // the readers of private feeds are not counted in public
 	}
@@ -80,17 +80,13 @@ func (p *poll) hops(ctx context.Context) {
 				fmt.Errorf("panic: %v: %s", v, debug.Stack())))
 		}
 	}()
-	if p.ask.URL != p.url {
-		p.fail(policy.FailureInternal, errOther)
-		return
-	}
 	for p.request(ctx) && p.follow(ctx) {
 	}
 }
 
 // leave ends the counting of the current request.
 func (p *poll) leave() {
-	p.client.leave(p.host)
+	p.client.hosts.leave(p.host)
 	p.host = nil
 }
 
@@ -105,10 +101,6 @@ func (p *poll) request(ctx context.Context) (redirected bool) {
 	x := &exchange{client: p.client, guard: p.first}
 	if p.first = nil; x.guard == nil {
 		x.guard = p.client.guardOf(t, p.public)
-	}
-	if err := x.guard.checkHost(t); err != nil {
-		p.fail(policy.FailureAddress, err)
-		return false
 	}
 	ctx, stop := p.clock(ctx)
 	defer stop()
@@ -129,7 +121,7 @@ func (p *poll) request(ctx context.Context) (redirected bool) {
 	begun, asked := p.client.now(), p.answer.Asked
 	resp, err := x.do(r, t)
 	if err != nil {
-		if _, ok := errors.AsType[*proxyError](err); ok {
+		if has[*proxyError](err) {
 			p.answer.Asked = asked // the proxy has kept the request
 		}
 		p.failed(ctx, phase(x.phase.Load()), err)
@@ -250,11 +242,10 @@ func (p *poll) failed(ctx context.Context, at phase, err error) {
 
 // fail ends the poll with a failure. The log gets what a [plainError] leaves out.
 func (p *poll) fail(f policy.Failure, err error) {
-	p.answer.Failure, p.answer.Err = f, err
-	if address, ok := errors.AsType[*AddressError](err); !ok || address.Address != p.url.Name() {
-		p.answer.Err = fmt.Errorf("%s: %w", p.url.HostPort(), err)
-	}
-	if told, ok := errors.AsType[*plainError](err); ok {
+	p.answer.Failure, p.answer.Err = f, fmt.Errorf("%s: %w", p.url.HostPort(), err)
+	if address, ok := errors.AsType[*AddressError](err); ok && address.Address == p.url.Name() {
+		p.answer.Err = address
+	} else if told, ok := errors.AsType[*plainError](err); ok {
 		const most = 4 << 10 // bytes
 		detail := err.Error() + ": " + told.err.Error()
 		p.answer.Detail = p.url.Redacted() + ": " + feedurl.OneLine(detail[:min(len(detail), most)])

@@ -17,11 +17,8 @@ import (
 )
 
 const (
-	// maxPostHops is how many redirects of a POST are followed.
-	maxPostHops = 3
+	maxPostHops = 3 // redirects of a POST that are followed
 	postTimeout = 30 * time.Second
-	// limitedPause is how long a hub is left alone that answers 429 without saying how long.
-	limitedPause = time.Hour
 )
 
 var (
@@ -62,7 +59,7 @@ func (c *Client) post(ctx context.Context, hub feedurl.URL, form url.Values, pri
 	if err != nil {
 		return 0, until, "", err
 	}
-	defer c.leave(h)
+	defer c.hosts.leave(h)
 	sleep(ctx, c.hosts.gap(h, c.now()))
 	if until := c.hosts.hubPause(h, time.Time{}, c.now()); !until.IsZero() {
 		return 0, until, "", errPaused
@@ -71,9 +68,6 @@ func (c *Client) post(ctx context.Context, hub feedurl.URL, form url.Values, pri
 	defer cancel()
 	x := &exchange{client: c, guard: c.guardOf(hub, !private)}
 	x.guard.own = false // the operator has named the feed, and not the hub
-	if err := x.guard.checkHost(hub); err != nil {
-		return 0, until, "", err
-	}
 	if err := c.resolve(ctx, x.guard, hub); err != nil {
 		_, err = classify(ctx, phaseLookup, false, err)
 		return 0, until, "", err
@@ -109,7 +103,7 @@ func (c *Client) post(ctx context.Context, hub feedurl.URL, form url.Values, pri
 	if resp.StatusCode >= http.StatusBadRequest {
 		until = policy.RetryAfter(resp.Header, c.now()).Until
 		if until.IsZero() && resp.StatusCode == http.StatusTooManyRequests {
-			until = c.now().Add(limitedPause)
+			until = c.now().Add(barePause)
 		}
 		c.hosts.hubPause(h, until, c.now())
 	}

@@ -31,26 +31,24 @@ func TestPostRedirects(t *testing.T) {
 		{307, 1, 2, 202, ""}, {308, 3, 4, 202, ""}, {307, 4, 4, 307, "too many"},
 		{301, 1, 1, 301, ""}, {302, 1, 1, 302, ""}, {303, 1, 1, 303, ""},
 	} {
-		t.Run(fmt.Sprint(tt.status, " ", tt.hops), func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				hub := &origintest.Hub{Answer: func(r origintest.HubRequest) origintest.Answer {
-					if n := strings.Count(r.URL, "x"); n < tt.hops {
-						return origintest.Redirect(tt.status, "/"+strings.Repeat("x", n+1))
-					}
-					return origintest.Status(202)
-				}}
-				c := New(WithTransport(hub))
-				t.Cleanup(c.Close)
-				status, _, err := c.Post(t.Context(), feedurl.MustParse("https://hub.test/"), form, false)
-				if status != tt.want || len(hub.Requests()) != tt.asked || (err == nil) != (tt.err == "") || err != nil && !strings.Contains(err.Error(), tt.err) {
-					t.Errorf("%d, %v after %d requests", status, err, len(hub.Requests()))
+		bubble(t, fmt.Sprint(tt.status, " ", tt.hops), func(t *testing.T) {
+			hub := &origintest.Hub{Answer: func(r origintest.HubRequest) origintest.Answer {
+				if n := strings.Count(r.URL, "x"); n < tt.hops {
+					return origintest.Redirect(tt.status, "/"+strings.Repeat("x", n+1))
 				}
-				for _, r := range hub.Requests() {
-					if r.Form.Encode() != form.Encode() {
-						t.Errorf("%s got %v", r.URL, r.Form)
-					}
+				return origintest.Status(202)
+			}}
+			c := New(WithTransport(hub))
+			t.Cleanup(c.Close)
+			status, _, err := c.Post(t.Context(), feedurl.MustParse("https://hub.test/"), form, false)
+			if status != tt.want || len(hub.Requests()) != tt.asked || (err == nil) != (tt.err == "") || err != nil && !strings.Contains(err.Error(), tt.err) {
+				t.Errorf("%d, %v after %d requests", status, err, len(hub.Requests()))
+			}
+			for _, r := range hub.Requests() {
+				if r.Form.Encode() != form.Encode() {
+					t.Errorf("%s got %v", r.URL, r.Form)
 				}
-			})
+			}
 		})
 	}
 }

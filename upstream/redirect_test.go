@@ -44,7 +44,7 @@ func TestLocation(t *testing.T) {
 		{"much too long", "http://example.com/a", "/" + strings.Repeat("a", feedurl.MaxLength), "", "leads astray"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			p := redirectedPoll(t, tt.from, tt.location)
+			p := redirectedPoll(tt.from, tt.location)
 			followed := p.follow(t.Context())
 			if followed != (tt.want != "") || followed && p.url.String() != tt.want {
 				t.Errorf("led to %q, want %q (%v)", p.url, tt.want, p.answer.Err)
@@ -63,13 +63,9 @@ func TestLocation(t *testing.T) {
 }
 
 // redirectedPoll is a poll that has just been told to go elsewhere.
-func redirectedPoll(t *testing.T, from, location string) *poll {
-	u, err := feedurl.Parse(from)
-	if err != nil {
-		t.Fatal(err)
-	}
-	p := newPoll(New(WithDial(nil), WithoutPacing()), u, ask(from))
-	p.visited[u] = true
+func redirectedPoll(from, location string) *poll {
+	p := newPoll(New(WithDial(nil), WithoutPacing()), ask(from))
+	p.visited[p.url] = true
 	p.answer.Status, p.answer.Header = 302, map[string][]string{"Location": {location}}
 	return p
 }
@@ -77,7 +73,7 @@ func redirectedPoll(t *testing.T, from, location string) *poll {
 func TestRedirectOfStrangersToLongURL(t *testing.T) {
 	to := "http://b.example/?" + strings.Repeat("x", 2048)
 	for standing, refused := range map[policy.Standing]bool{policy.StandingKnown: false, policy.StandingNew: false, policy.StandingStranger: true} {
-		p := redirectedPoll(t, "http://a.example/", to)
+		p := redirectedPoll("http://a.example/", to)
 		p.ask.Standing = standing
 		if err := p.mayFollow(feedurl.MustParse(to)); (err != nil) != refused {
 			t.Errorf("standing %d: %v", standing, err)
@@ -89,23 +85,21 @@ func TestRedirectStatuses(t *testing.T) {
 	for status, follows := range map[int]bool{
 		300: false, 301: true, 302: true, 303: true, 304: false, 305: false, 306: false, 307: true, 308: true, 399: false, 201: false,
 	} {
-		t.Run(fmt.Sprint(status), func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				var n memnet
-				n.say("a.example:80", answerText(status, "", "Location: http://b.example/", "ETag: \"a\""))
-				n.say("b.example:80", ok(feedBody, "ETag: \"b\""))
-				a := n.client(t, Settings{}).Poll(t.Context(), ask("http://a.example/"))
-				if follows {
-					want := []policy.Move{{From: "http://a.example/", To: "http://b.example/", Status: status}}
-					if a.Failure != "" || a.URL != "http://b.example/" || a.Status != 200 || a.Header.Get("ETag") != `"b"` || !slices.Equal(a.Moves, want) {
-						t.Errorf("answer = %+v", a)
-					}
-					return
-				}
-				if a.Failure == "" || a.URL != "http://a.example/" || a.Status != status || len(a.Moves) != 0 || len(n.requests()) != 1 {
+		bubble(t, fmt.Sprint(status), func(t *testing.T) {
+			var n memnet
+			n.say("a.example:80", answerText(status, "", "Location: http://b.example/", "ETag: \"a\""))
+			n.say("b.example:80", ok(feedBody, "ETag: \"b\""))
+			a := n.client(t, Settings{}).Poll(t.Context(), ask("http://a.example/"))
+			if follows {
+				want := []policy.Move{{From: "http://a.example/", To: "http://b.example/", Status: status}}
+				if a.Failure != "" || a.URL != "http://b.example/" || a.Status != 200 || a.Header.Get("ETag") != `"b"` || !slices.Equal(a.Moves, want) {
 					t.Errorf("answer = %+v", a)
 				}
-			})
+				return
+			}
+			if a.Failure == "" || a.URL != "http://a.example/" || a.Status != status || len(a.Moves) != 0 || len(n.requests()) != 1 {
+				t.Errorf("answer = %+v", a)
+			}
 		})
 	}
 }
@@ -217,25 +211,23 @@ func TestRefusalsComeBeforeHop(t *testing.T) {
 		{"port of another protocol", "http://1.1.1.1:25/", policy.FailureAddress, "another protocol", false},
 		{"loop", "/start", policy.FailureRedirect, "in circles", false},
 	} {
-		t.Run(tt.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				var n memnet
-				n.say("a.example:80", answerText(302, "", "Location: "+tt.location))
-				n.say("b.example:80", ok(feedBody))
-				c := n.guardedClient(t, Settings{Private: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/24")}},
-					map[string]string{"a.example": "93.184.216.34", "b.example": "93.184.216.35"})
-				hop := false
-				a := ask("http://a.example/start")
-				a.Hop = func(context.Context, feedurl.URL, policy.Host) error { hop = true; return nil }
-				started := time.Now()
-				got := c.Poll(t.Context(), a)
-				if got.Failure != tt.failure || !strings.Contains(errorText(got.Err), tt.text) {
-					t.Errorf("failure %q: %v; want %q: %s", got.Failure, got.Err, tt.failure, tt.text)
-				}
-				if hop != tt.hop || len(got.Moves) != map[bool]int{true: 1}[hop] || time.Since(started) != 0 {
-					t.Errorf("asked about the hop: %v; moves %v; after %v", hop, got.Moves, time.Since(started))
-				}
-			})
+		bubble(t, tt.name, func(t *testing.T) {
+			var n memnet
+			n.say("a.example:80", answerText(302, "", "Location: "+tt.location))
+			n.say("b.example:80", ok(feedBody))
+			c := n.guardedClient(t, Settings{Private: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/24")}},
+				map[string]string{"a.example": "93.184.216.34", "b.example": "93.184.216.35"})
+			hop := false
+			a := ask("http://a.example/start")
+			a.Hop = func(context.Context, feedurl.URL, policy.Host) error { hop = true; return nil }
+			started := time.Now()
+			got := c.Poll(t.Context(), a)
+			if got.Failure != tt.failure || !strings.Contains(errorText(got.Err), tt.text) {
+				t.Errorf("failure %q: %v; want %q: %s", got.Failure, got.Err, tt.failure, tt.text)
+			}
+			if hop != tt.hop || len(got.Moves) != map[bool]int{true: 1}[hop] || time.Since(started) != 0 {
+				t.Errorf("asked about the hop: %v; moves %v; after %v", hop, got.Moves, time.Since(started))
+			}
 		})
 	}
 }
@@ -307,7 +299,7 @@ func FuzzLocation(f *testing.F) {
 		f.Add(location)
 	}
 	f.Fuzz(func(t *testing.T, location string) {
-		p := redirectedPoll(t, "https://a.example/b/c?d", location)
+		p := redirectedPoll("https://a.example/b/c?d", location)
 		ok := p.follow(t.Context())
 		if ok == (p.answer.Failure != "") {
 			t.Fatalf("followed %v with failure %q", ok, p.answer.Failure)
