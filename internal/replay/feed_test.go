@@ -4,7 +4,6 @@
 package replay
 
 import (
-	"net/http"
 	"testing"
 	"time"
 
@@ -52,60 +51,6 @@ func TestEditionsDifferInMeaning(t *testing.T) {
 				if want := []int{1, 1, 2, 3, 4}[i]; len(seen) != want || len(tags) != want {
 					t.Errorf("%v: %d meanings and %d tags so far, want %d", at, len(seen), len(tags), want)
 				}
-			}
-		})
-	}
-}
-
-func TestOriginAnswers(t *testing.T) {
-	begin := time.Date(2024, time.March, 24, 10, 0, 0, 0, time.UTC)
-	ask := func(t *testing.T, given, request http.Header, at time.Duration) (*http.Response, *origin) {
-		t.Helper()
-		f, err := newFeed(Options{Feed: []byte(formats["RSS 2.0"]), ChangeEvery: time.Hour, Header: given}, begin)
-		if err != nil {
-			t.Fatal(err)
-		}
-		o := &origin{now: func() time.Time { return begin.Add(at) }, feed: f}
-		resp, err := o.RoundTrip(&http.Request{Header: request})
-		if err != nil {
-			t.Fatal(err)
-		}
-		return resp, o
-	}
-	first, _ := ask(t, nil, nil, 0)
-	tag, date := first.Header.Get("Etag"), first.Header.Get("Last-Modified")
-	both := http.Header{"If-None-Match": {tag}, "If-Modified-Since": {date}}
-	given := http.Header{"Etag": {`W/"v1"`}, "Last-Modified": {"Sat, 23 Mar 2024 08:00:00 GMT"}, "Cache-Control": {"max-age=60"}}
-	tests := []struct {
-		name   string
-		header http.Header
-		asked  http.Header
-		at     time.Duration
-		status int
-		want   map[string]string
-	}{
-		{"unconditional", nil, nil, 0, 200, map[string]string{"Etag": tag, "Last-Modified": date, "Content-Type": "application/rss+xml"}},
-		{"its tag", nil, http.Header{"If-None-Match": {tag}}, 0, 304, map[string]string{"Etag": tag, "Content-Type": ""}},
-		{"its date", nil, http.Header{"If-Modified-Since": {date}}, 0, 304, nil},
-		{"a tag goes before a date", nil, http.Header{"If-None-Match": {`"x"`}, "If-Modified-Since": {date}}, 0, 200, nil},
-		{"after a change", nil, both, time.Hour, 200, map[string]string{"Last-Modified": "Sun, 24 Mar 2024 11:00:00 GMT"}},
-		{"given fields", given, nil, 0, 200, map[string]string{"Etag": `W/"v1"`, "Last-Modified": "Sat, 23 Mar 2024 08:00:00 GMT", "Cache-Control": "max-age=60"}},
-		{"given fields after changes", given, nil, 2 * time.Hour, 200, map[string]string{"Cache-Control": "max-age=60", "Last-Modified": "Sun, 24 Mar 2024 12:00:00 GMT"}},
-		{"no validators", http.Header{"Etag": {""}, "Last-Modified": {""}}, both, 0, 200, map[string]string{"Etag": "", "Last-Modified": ""}},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			a, o := ask(t, tt.header, tt.asked, tt.at)
-			if a.StatusCode != tt.status || (a.ContentLength > 0) != (tt.status == 200) {
-				t.Errorf("status %d with %d bytes, want %d", a.StatusCode, a.ContentLength, tt.status)
-			}
-			for name, want := range tt.want {
-				if got := a.Header.Get(name); got != want {
-					t.Errorf("%s: %q, want %q", name, got, want)
-				}
-			}
-			if o.polls != 1 || o.notModified != int64(tt.status/304) || o.bytes < 100+a.ContentLength {
-				t.Errorf("counted %d polls, %d times 304, %d bytes", o.polls, o.notModified, o.bytes)
 			}
 		})
 	}

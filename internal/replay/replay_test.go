@@ -137,6 +137,11 @@ func TestOriginIsAskedByItsHints(t *testing.T) {
 		{"ttl", func(*Options) {}, [2]int64{7, 9}, 1},
 		{"changes every two days", func(o *Options) { o.ChangeEvery = 48 * time.Hour }, [2]int64{7, 9}, 4},
 		{"no validators", func(o *Options) { o.Header = http.Header{"Etag": {""}, "Last-Modified": {""}} }, [2]int64{7, 9}, -1},
+		{"a date alone", func(o *Options) { o.Header = http.Header{"Etag": {""}} }, [2]int64{7, 9}, 1},
+		{"a date that is not one", func(o *Options) { o.Header = http.Header{"Etag": {""}, "Last-Modified": {"yesterday"}} }, [2]int64{7, 9}, -1},
+		{"given validators and changes", func(o *Options) {
+			o.ChangeEvery, o.Header = 48*time.Hour, http.Header{"Etag": {`W/"v1"`}, "Last-Modified": {"Sat, 23 Mar 2024 08:00:00 GMT"}}
+		}, [2]int64{7, 9}, 4},
 		{"an operator who does not care", func(o *Options) { o.Rules.MaxInterval = 2 * time.Hour }, [2]int64{50, 70}, 1},
 	}
 	for _, tt := range tests {
