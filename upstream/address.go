@@ -172,7 +172,7 @@ func (c *Client) resolve(ctx context.Context, g *guard, t feedurl.URL) error {
 		return refused
 	}
 	if g.resolved = true; g.proxy != nil {
-		g.dialed = dialedPublic
+		g.public = true
 		for _, a := range g.addresses {
 			g.connected(a)
 		}

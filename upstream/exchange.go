@@ -82,14 +82,6 @@ func (x *exchange) do(r *http.Request, t feedurl.URL) (*http.Response, error) {
 	return resp, nil
 }
 
-// connect opens the connection, through the proxy of the request if it has one.
-func (x *exchange) connect(ctx context.Context, t feedurl.URL) (*http.ClientConn, error) {
-	if x.guard.proxy != nil {
-		return x.connectByProxy(ctx, t)
-	}
-	return x.client.transport.NewClientConn(ctx, t.Scheme(), t.Address())
-}
-
 func (x *exchange) start() error {
 	x.enter(phaseWaiting)
 	if err := x.send(); err != nil {

@@ -117,7 +117,8 @@ type guard struct {
 	proxy   *url.URL // of the request; nil: none
 	named   bool     // the proxy's rule names the host
 	tunnel  bool     // a TLS handshake would be the origin's
-	dialed  dialed   // the kind of address of the connection
+	public  bool     // the connection is to a public address
+	near    bool     // to one that only the configuration allows
 
 	resolved  bool
 	addresses []netip.Addr // of the host, that may be reached
@@ -187,15 +188,6 @@ func PrivateAddress(u feedurl.URL) string {
 	return u.HostPort() + ": its address is a private" + remedy
 }
 
-// dialed is the kind of address of a connection.
-type dialed int
-
-const (
-	dialedUnknown dialed = iota // not connected
-	dialedPublic
-	dialedPrivate // only the configuration allows it
-)
-
 // control checks each address just before it is connected to.
 func (g *guard) control(_ context.Context, _, address string, _ syscall.RawConn) error {
 	ap, err := netip.ParseAddrPort(address)
@@ -234,9 +226,7 @@ func (c *Client) dialGuarded(ctx context.Context, network, address string) (net.
 
 // connected records an address of the connection.
 func (g *guard) connected(a netip.Addr) {
-	if _, kind := destination(a); kind != "" {
-		g.dialed = dialedPrivate
-	} else if g.dialed == dialedUnknown {
-		g.dialed = dialedPublic
-	}
+	_, kind := destination(a)
+	g.near = g.near || kind != ""
+	g.public = !g.near
 }

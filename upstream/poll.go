@@ -131,9 +131,9 @@ func (p *poll) request(ctx context.Context) (redirected bool) {
 		return false
 	}
 	defer resp.Body.Close()
-	p.readPause(resp, t.IsPrivate() || x.guard.dialed == dialedPrivate)
-	p.public = p.public || x.guard.dialed == dialedPublic
-	p.answer.Private = p.answer.Private || x.guard.dialed == dialedPrivate
+	p.readPause(resp, t.IsPrivate() || x.guard.near)
+	p.public = p.public || x.guard.public
+	p.answer.Private = p.answer.Private || x.guard.near
 	p.answer.URL, p.answer.Status, p.answer.Header = t.String(), resp.StatusCode, resp.Header
 	if isRedirect(resp.StatusCode) {
 		return true

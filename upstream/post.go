@@ -73,7 +73,7 @@ func (c *Client) post(ctx context.Context, hub feedurl.URL, form url.Values, pri
 		return 0, until, "", err
 	}
 	x.send = func() error {
-		switch near := x.guard.off || x.guard.dialed == dialedPrivate; {
+		switch near := x.guard.off || x.guard.near; {
 		case private && !near:
 			return errPublic
 		case hub.Scheme() != "https" && !near:

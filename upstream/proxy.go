@@ -129,12 +129,15 @@ func (c *Client) dialProxy(ctx context.Context, proxy *url.URL, network, address
 	return secured, nil
 }
 
-// connectByProxy opens a connection through a proxy. A proxy that connects to the origin gets the address
-// that was checked, as it might look up another one for the name; the next address only if it cannot reach
-// the one before. It gets the name if nothing is known here but that, if its scheme asks for names, if it
-// sends the request itself, or if it forbids the address of a host that the operator has named.
-func (x *exchange) connectByProxy(ctx context.Context, t feedurl.URL) (conn *http.ClientConn, err error) {
+// connect opens the connection, through the proxy of the request if it has one. A proxy that connects to the
+// origin gets the address that was checked, as it might look up another one for the name; the next address only
+// if it cannot reach the one before. It gets the name if nothing is known here but that, if its scheme asks for
+// names, if it sends the request itself, or if it forbids the address of a host that the operator has named.
+func (x *exchange) connect(ctx context.Context, t feedurl.URL) (conn *http.ClientConn, err error) {
 	c, g := x.client, x.guard
+	if g.proxy == nil {
+		return c.transport.NewClientConn(ctx, t.Scheme(), t.Address())
+	}
 	byName := g.proxy.Scheme == "socks5h" || g.proxy.Scheme != "socks5" && t.Scheme() == "http" || len(g.addresses) == 0
 	if !byName {
 		transport := c.transport.Clone()
