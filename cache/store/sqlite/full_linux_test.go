@@ -30,6 +30,23 @@ func TestFullDisk(t *testing.T) {
 			t.Fatal(err)
 		}
 		fillUp(t, filepath.Join(dir, "store"), lib.SQLITE_FULL, func() error { return os.Remove(ballast) })
+		// Another program fills the disk while the store is closed.
+		if err := os.WriteFile(ballast, make([]byte, 8<<20), 0o600); !errors.Is(err, syscall.ENOSPC) {
+			t.Fatalf("filling the disk: %v", err)
+		}
+		s, err := Open(filepath.Join(dir, "store"), Options{})
+		if err != nil {
+			t.Fatalf("opening on a disk that others have filled: %v", err)
+		}
+		if records, err := s.Lookup(t.Context(), []store.ID{longID(0)}); err != nil || len(records) != 1 {
+			t.Errorf("on a disk that others have filled: %d records, %v", len(records), err)
+		}
+		if err := s.Close(); err != nil && !noRoom(err) {
+			t.Error(err)
+		}
+		if _, err := Open(filepath.Join(dir, "new"), Options{}); err == nil || !strings.Contains(err.Error(), "make room") {
+			t.Errorf("a new store on a full disk: error %v, want one that says to make room", err)
+		}
 		return
 	}
 	c := child(t, directory(t))

@@ -21,11 +21,11 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"syscall"
 	"time"
 
 	"github.com/cespare/xxhash/v2"
 	"go.uber.org/zap"
-	lib "modernc.org/sqlite/lib"
 
 	"github.com/feedpollard/pollard/cache/store"
 	"github.com/feedpollard/pollard/internal/disk"
@@ -75,9 +75,20 @@ func Open(dir string, o Options) (*Store, error) {
 	}
 	d := &database{path: filepath.Join(dir, fileName), log: o.Log, scale: newScale(o.Clocks), space: disk.Space, since: store.Never}
 	if err := d.open(); err != nil {
-		return nil, fmt.Errorf("store sqlite %s: %w", dir, err)
+		return nil, fmt.Errorf("store sqlite %s: %w", dir, remedy(err))
 	}
 	return &Store{store.NewDatabase(d), d}, nil
+}
+
+// remedy adds what to do to an error of opening that does not say it.
+func remedy(err error) error {
+	if noRoom(err) || errors.Is(err, syscall.ENOSPC) {
+		return fmt.Errorf("%w: the disk is full: make room on it", err)
+	}
+	if _, ok := errors.AsType[*fs.PathError](err); ok {
+		return fmt.Errorf("%w: it has to be a directory that the user who runs Pollard may write to: change its owner, or name another one with `store sqlite <directory>`", err)
+	}
+	return err
 }
 
 // Exists reports whether a directory has a store.
@@ -100,7 +111,7 @@ func (d *database) open() (err error) {
 		return err
 	}
 	err = d.openFile()
-	if code(err) == lib.SQLITE_FULL && os.Remove(d.room()) == nil {
+	if noRoom(err) && os.Remove(d.room()) == nil {
 		err = d.openFile()
 	}
 	if errors.Is(err, errDamaged) {

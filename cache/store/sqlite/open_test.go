@@ -76,6 +76,9 @@ func TestOpenRefuses(t *testing.T) {
 	}{
 		{"an earlier edition", file("feeds.db", "x"), "move feeds.db and bodies away to start empty"},
 		{"another program", change("create table theirs (n)"), "belongs to another program"},
+		{"a file that cannot be written", func(t *testing.T, dir string) {
+			mustDo(t, os.Mkdir(filepath.Join(dir, fileName+".lock"), 0o700))
+		}, "change its owner, or name another one"},
 		{"a newer schema", func(t *testing.T, dir string) {
 			storeOf(t, dir, 1)
 			change("pragma user_version = 99")(t, dir)

@@ -335,6 +335,12 @@ func isDamage(err error) bool {
 // code returns the primary result code of an error of SQLite, 0 of others.
 func code(err error) int { return fullCode(err) & 0xff }
 
+// noRoom reports whether an error of SQLite says that the disk is full. SQLite has a code of
+// its own for the file that it maps into memory.
+func noRoom(err error) bool {
+	return code(err) == lib.SQLITE_FULL || fullCode(err) == lib.SQLITE_IOERR_SHMSIZE
+}
+
 // fullCode returns the extended result code.
 func fullCode(err error) int {
 	if failed, ok := errors.AsType[*sqlite.Error](err); ok {
