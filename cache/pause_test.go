@@ -113,7 +113,7 @@ func TestSpacingOfAHost(t *testing.T) {
 	})
 }
 
-// Feeds that wait for their host take no place among the polls in flight.
+// Feeds that wait for their host take no place among the polls in flight, and say that they wait.
 func TestWaitingPollsLeaveRoom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newWebGateway(t, func(string) response { return given(rss(2, "")) })
@@ -128,6 +128,18 @@ func TestWaitingPollsLeaveRoom(t *testing.T) {
 		wantBody(t, g.get(feedURL), 200, "Entry 2")
 		if took := time.Since(began); took > time.Second {
 			t.Errorf("a feed of another host was served after %v", took)
+		}
+		waiting := 0
+		for _, f := range g.accounts() {
+			if f.Version == 0 {
+				waiting++
+				if f.Winner != policy.HintHostSlot {
+					t.Errorf("%s waits for %q", f.URL, f.Winner)
+				}
+			}
+		}
+		if waiting < 18 {
+			t.Errorf("%d feeds wait", waiting)
 		}
 		time.Sleep(10 * time.Minute)
 	})

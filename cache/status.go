@@ -53,7 +53,7 @@ func (c *Cache) describeAll(records []store.Record) []status.Feed {
 	list := make([]status.Feed, 0, len(records))
 	for _, r := range records {
 		if f := c.table.known(r.URL); f != nil {
-			list = append(list, c.describe(f.key, f.state.Load(), f.sinceAsked(now), pauses))
+			list = append(list, c.describe(f.key, f.shown(), f.sinceAsked(now), pauses))
 		} else {
 			list = append(list, c.describe(feedstate.ParseKey(r.URL), feedstate.Of(r, now), r.Asked, pauses))
 		}
@@ -94,7 +94,24 @@ func (c *Cache) Details(ctx context.Context, key string, most int) (status.Feed,
 
 func (f *Feed) describe() status.Feed {
 	c := f.cache
-	return c.describe(f.key, f.state.Load(), f.sinceAsked(c.elapsed()), c.pauses())
+	return c.describe(f.key, f.shown(), f.sinceAsked(c.elapsed()), c.pauses())
+}
+
+// shown returns the state that people see. Before the first decision, it has the reason why
+// the first poll has not been made.
+func (f *Feed) shown() *feedstate.State {
+	s, p := f.latest()
+	if s.Last.Winner != "" || p == nil {
+		return s
+	}
+	select {
+	case <-p.sent:
+		return s
+	default:
+	}
+	waiting := *s
+	waiting.Override(f.cache.moment(), 0, policy.HintHostSlot)
+	return &waiting
 }
 
 // describe returns the status of a feed that a reader has asked for so long ago; negative: never.

@@ -4,12 +4,12 @@
 package cache
 
 import (
-	"fmt"
 	"net/http"
 	"strings"
 	"time"
 
 	"github.com/feedpollard/pollard/cache/feedstate"
+	"github.com/feedpollard/pollard/internal/status"
 	"github.com/feedpollard/pollard/policy"
 	"github.com/feedpollard/pollard/policy/document/site"
 )
@@ -67,7 +67,7 @@ func (f *Feed) unavailable(s *feedstate.State, p *inFlight) *Unavailable {
 	case s.Last.At.IsZero() && s.Last.Winner != "":
 		u.Status = http.StatusServiceUnavailable
 		u.Queued = s.Last.Winner == policy.HintHostSlot || s.Last.Winner == policy.HintAddress
-		u.Reason = fmt.Sprintf("the feed's first poll has to wait: %s", s.Last.Winner)
+		u.Reason = "the feed's first poll has to wait: " + status.HintMeaning(s.Last.Winner)
 	case s.Last.At.IsZero():
 		u.Status, u.Reason = http.StatusServiceUnavailable, "the feed's first poll has not been answered yet"
 	case s.Last.Failure == policy.FailureNone:
