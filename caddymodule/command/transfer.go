@@ -149,7 +149,11 @@ func importFeeds(ctx context.Context, where storeFlags, in io.Reader, stderr io.
 	if err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, db.Close()) }()
+	defer func() {
+		if failed := db.Close(); err == nil { // on a full disk it would repeat the error
+			err = failed
+		}
+	}()
 	p := newCounter(stderr, "imported", "")
 	client := upstream.New()
 	defer client.Close()
