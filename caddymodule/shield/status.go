@@ -72,11 +72,11 @@ func (s *Shield) publisher(ctx context.Context) pages.Publisher {
 		}
 	}
 	if shows := min(lifetime, s.rules.MaxInterval); late > 0 && shows > time.Hour {
-		p.Notices = append(p.Notices, fmt.Sprintf("Your server says of %s that they are good for %s, so new posts show after %s. Take the feeds out of that rule of your server (expires, Cache-Control), or write max_interval 10m into feed_shield, or send a ping when you publish.",
+		p.Notices = append(p.Notices, fmt.Sprintf("Your server allows %s to be kept for %s, so new posts show after %s. Take feeds out of that rule of your server (expires, Cache-Control), or write max_interval 10m into feed_shield, or send a ping when you publish.",
 			status.Count(late, "feed"), status.Length(lifetime), status.Length(shows)))
 	}
 	for _, name := range slices.Sorted(maps.Keys(varies)) {
-		p.Notices = append(p.Notices, fmt.Sprintf("Your site says of %s that they vary by %s, so nearly all readers are passed on to it. Take that out of Vary, or write vary ignore %s into feed_shield.",
+		p.Notices = append(p.Notices, fmt.Sprintf("Your site varies %s by %s (Vary), so nearly all readers are passed on to it. Take that out of Vary, or write vary ignore %s into feed_shield.",
 			status.Count(varies[name], "feed"), name, name))
 	}
 	return p

@@ -62,9 +62,9 @@ func TestStatusNotices(t *testing.T) {
 		notice      string // empty: none
 		passed      string
 	}{
-		{"good for a month", "", []string{"Cache-Control", "max-age=2592000"}, "Your server says of 1 feed that they are good for 30 days, so new posts show after 24 hours.", ""},
+		{"good for a month", "", []string{"Cache-Control", "max-age=2592000"}, "Your server allows 1 feed to be kept for 30 days, so new posts show after 24 hours.", ""},
 		{"mended", "max_interval 10m", []string{"Cache-Control", "max-age=2592000"}, "", ""},
-		{"by agent", "", []string{"Vary", "User-Agent"}, "Your site says of 1 feed that they vary by User-Agent", "2 because of User-Agent."},
+		{"by agent", "", []string{"Vary", "User-Agent"}, "Your site varies 1 feed by User-Agent (Vary)", "2 because of User-Agent."},
 		{"by origin", "", []string{"Vary", "Origin"}, "", "1 because of Origin."},
 		{"ignored", "vary ignore User-Agent", []string{"Vary", "User-Agent"}, "", "1 because of Origin."},
 	} {
@@ -78,7 +78,7 @@ func TestStatusNotices(t *testing.T) {
 					r := stage.Request("GET", blog+"/feed/status/feeds", "Accept", accept)
 					r.RemoteAddr = stage.Home + ":1234"
 					page := s.Send(r).Body.String()
-					if tt.notice == "" && (strings.Contains(page, "says of") || strings.Contains(page, `"notices"`)) || !strings.Contains(page, tt.notice) {
+					if tt.notice == "" && (strings.Contains(page, "into feed_shield") || strings.Contains(page, `"notices"`)) || !strings.Contains(page, tt.notice) {
 						t.Errorf("%s: %s, want %q", accept, page, tt.notice)
 					}
 					if accept == "text/html" && !strings.Contains(page, tt.passed) || (tt.passed != "") != strings.Contains(page, map[string]string{"text/html": "Passed on", "application/json": `"passed"`}[accept]) {
