@@ -21,7 +21,9 @@ var (
 	declaration    = regexp.MustCompile(`^<\?xml\s[^>]*?\?>`)
 	xmlDeclaration = regexp.MustCompile(`<\?xml\s`)
 	feedRoot       = regexp.MustCompile(`(?i)<(?:rss|rdf:rdf|(?:\w+:)?feed)[\s>]`)
-	page           = regexp.MustCompile(`(?i)<(?:!doctype\s+html|html|head|body)[\s>]`)
+	// numberReference is a reference to a character by its number.
+	numberReference = regexp.MustCompile(`^&#(?:[0-9]+|[xX][0-9a-fA-F]+);`)
+	page            = regexp.MustCompile(`(?i)<(?:!doctype\s+html|html|head|body)[\s>]`)
 )
 
 // Begin returns the offset after the byte order marks, white space and XML declaration
@@ -102,8 +104,10 @@ func Repair(text []byte) []byte {
 	}
 	for i := 0; i < len(text); {
 		if c := text[i]; c == '&' {
-			if end := forbiddenReference(text[i:]); end > 0 {
-				blank(i, i+end)
+			if reference := numberReference.Find(text[i:]); reference != nil {
+				if r, ok := Character(strings.Trim(string(reference), "&;")); !ok || !isChar(r) {
+					blank(i, i+len(reference))
+				}
 			}
 		} else if c < ' ' && !isSpace(c) {
 			blank(i, i+1)
@@ -120,27 +124,22 @@ func Repair(text []byte) []byte {
 	return repaired
 }
 
-// forbiddenReference returns the length of a reference to a forbidden character at the
-// start of text, or 0 (XML 1.0 section 4.1).
-func forbiddenReference(text []byte) int {
-	digits, ok := bytes.CutPrefix(text, []byte("&#"))
-	if !ok {
-		return 0
+// Character returns the character that a reference in XML stands for, by number or as one of XML's
+// own entities (XML 1.0 section 4.1). The name is what stands between & and the semicolon.
+func Character(name string) (rune, bool) {
+	if r, own := xmlEntities[name]; own {
+		return r, true
 	}
-	base, valid := 10, "0123456789"
-	if hex := len(digits) > 0 && (digits[0] == 'x' || digits[0] == 'X'); hex {
-		digits, base, valid = digits[1:], 16, "0123456789abcdefABCDEF"
+	digits, number := strings.CutPrefix(name, "#")
+	radix := 10
+	if hex, ok := strings.CutPrefix(strings.ToLower(digits), "x"); ok {
+		digits, radix = hex, 16
 	}
-	rest := bytes.TrimLeft(digits, valid)
-	number := digits[:len(digits)-len(rest)]
-	if len(number) == 0 || len(rest) == 0 || rest[0] != ';' {
-		return 0
-	}
-	if n, err := strconv.ParseInt(string(number), base, 32); err == nil && isChar(rune(n)) {
-		return 0
-	}
-	return len(text) - len(rest) + 1
+	n, err := strconv.ParseUint(digits, radix, 21)
+	return rune(n), number && err == nil && n != 0
 }
+
+var xmlEntities = map[string]rune{"amp": '&', "lt": '<', "gt": '>', "quot": '"', "apos": '\''}
 
 // isChar reports whether XML 1.0 allows a character (section 2.2).
 func isChar(r rune) bool {

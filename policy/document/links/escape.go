@@ -6,10 +6,13 @@ package links
 import (
 	"bytes"
 	"encoding/xml"
+	"regexp"
 	"sort"
 	"strconv"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/feedpollard/pollard/internal/markup"
 )
 
 // syntax is how a piece of text is written, which decides about its escapes.
@@ -104,6 +107,10 @@ func (s syntax) plain(raw []byte) int {
 	return len(raw)
 }
 
+// entity is a reference to an entity (XML 1.0 section 4.1). Other entities than XML's own, HTML's
+// among them, stay as they are written.
+var entity = regexp.MustCompile(`^&([^\s&<>#=/?"';]{1,98});`)
+
 // unescape appends what the escape at the start of raw stands for, and returns the
 // escape's length. Bytes that are not an escape stand for themselves.
 func (t *text) unescape(raw []byte, in syntax) (length int) {
@@ -113,48 +120,17 @@ func (t *text) unescape(raw []byte, in syntax) (length int) {
 	}
 	end := bytes.IndexByte(raw[:min(len(raw), 12)], ';')
 	if end > 0 {
-		if r, ok := character(string(raw[1:end])); ok {
+		if r, ok := markup.Character(string(raw[1:end])); ok {
 			t.decoded = utf8.AppendRune(t.decoded, r)
 			return end + 1
 		}
 	}
-	if name := entityName(raw); name != "" {
-		if _, known := xml.HTMLEntity[name]; !known {
-			t.unknown = true
-		}
+	if m := entity.FindSubmatch(raw); m != nil && xml.HTMLEntity[string(m[1])] == "" {
+		t.unknown = true
 	}
 	t.decoded = append(t.decoded, raw[0])
 	return 1
 }
-
-// entityName returns the name in an entity reference at the start of raw, or "" (XML 1.0
-// section 4.1).
-func entityName(raw []byte) string {
-	const longest = 100
-	raw = raw[1:min(len(raw), longest)]
-	end := bytes.IndexByte(raw, ';')
-	if end < 0 || bytes.ContainsAny(raw[:end], " \t\r\n&<>#=/?\"'") {
-		return ""
-	}
-	return string(raw[:end])
-}
-
-// character returns the character that a reference in XML stands for, by number or as
-// one of XML's own entities. Other entities, HTML's among them, stay as they are written.
-func character(name string) (rune, bool) {
-	if r, own := xmlEntities[name]; own {
-		return r, true
-	}
-	digits, number := strings.CutPrefix(name, "#")
-	radix := 10
-	if hex, ok := strings.CutPrefix(strings.ToLower(digits), "x"); ok {
-		digits, radix = hex, 16
-	}
-	n, err := strconv.ParseUint(digits, radix, 21)
-	return rune(n), number && err == nil && n != 0
-}
-
-var xmlEntities = map[string]rune{"amp": '&', "lt": '<', "gt": '>', "quot": '"', "apos": '\''}
 
 // unescapeJSON appends what an escape in a JSON string stands for (RFC 8259 section 7),
 // and returns its length.
