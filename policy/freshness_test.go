@@ -30,13 +30,11 @@ func TestFreshnessOf(t *testing.T) {
 		{"Expires", []string{"Date", date, "Expires", later}, HintExpires, time.Hour, 0},
 		{"Expires beside other directives", []string{"Cache-Control", "public", "Date", date, "Expires", later}, HintExpires, time.Hour, 0},
 		{"Expires without Date", []string{"Expires", later}, HintExpires, time.Hour, 0},
-		{"Expires with an invalid Date", []string{"Date", "now", "Expires", later}, HintExpires, time.Hour, 0},
 		{"duplicates: the smallest", []string{"Cache-Control", "max-age=60", "Cache-Control", "max-age=30"}, HintMaxAge, 30 * time.Second, 0},
 		{"duplicates: the earliest Expires", []string{"Date", date, "Expires", later, "Expires", date}, HintExpires, 0, 0},
 		// Section 4.2.1 and 5.3: invalid is stale.
 		{"Expires in the past", []string{"Date", later, "Expires", date}, HintExpires, 0, 0},
 		{"Expires: 0", []string{"Expires", "0"}, HintExpires, 0, 0},
-		{"Expires: -1", []string{"Expires", "-1"}, HintExpires, 0, 0},
 		{"Expires in 2100", []string{"Date", date, "Expires", "Thu, 04 Mar 2100 12:00:00 GMT"}, HintExpires, maxDelta, 0},
 		// Section 4.2.3: age.
 		{"Age", []string{"Cache-Control", "max-age=60", "Age", "10"}, HintMaxAge, time.Minute, 10 * time.Second},
@@ -47,8 +45,6 @@ func TestFreshnessOf(t *testing.T) {
 		{"Age list", []string{"Age", "10, 20"}, "", 0, 10 * time.Second},
 		{"Age lines", []string{"Age", "10", "Age", "20"}, "", 0, 10 * time.Second},
 		{"invalid Age", []string{"Age", "10s"}, "", 0, 0},
-		{"invalid first Age", []string{"Age", "x, 20"}, "", 0, 0},
-		{"negative Age", []string{"Age", "-10"}, "", 0, 0},
 		{"huge Age", []string{"Age", "99999999999999999999"}, "", 0, maxDelta},
 	} {
 		t.Run(test.name, func(t *testing.T) {

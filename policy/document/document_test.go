@@ -10,8 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/mmcdole/gofeed"
-
 	"github.com/feedpollard/pollard/policy"
 )
 
@@ -73,7 +71,6 @@ func TestReadRecognisesFeeds(t *testing.T) {
 		{"rss 0.90", `<r:RDF xmlns:r="http://www.w3.org/1999/02/22-rdf-syntax-ns#" xmlns="http://my.netscape.com/rdf/simple/0.9/"><channel/><item/></r:RDF>`, "rss", "0.90", 1, false},
 		{"atom 1.0", atomSample, "atom", "1.0", 1, false},
 		{"atom with a prefix", `<a:feed xmlns:a="http://www.w3.org/2005/Atom"><a:entry/><entry/></a:feed>`, "atom", "1.0", 1, false},
-		{"atom by https", `<feed xmlns="https://www.w3.org/2005/Atom"><entry/></feed>`, "atom", "1.0", 1, false},
 		{"atom 0.3", `<feed version="0.3" xmlns="http://purl.org/atom/ns#"><entry/></feed>`, "atom", "0.3", 1, false},
 		{"atom without namespace", `<feed><entry/></feed>`, "atom", "", 1, false},
 		{"json feed 1.1", jsonSample, "json", "1.1", 2, false},
@@ -87,7 +84,6 @@ func TestReadRecognisesFeeds(t *testing.T) {
 		{"a comment behind", rssSample + "<!-- cached -->\n", "rss", "2.0", 3, false},
 		{"xml 1.1", strings.Replace(rssSample, "1.0", "1.1", 1), "rss", "2.0", 3, false},
 
-		{"an entity of its own", `<!DOCTYPE rss [<!ENTITY a "b">]><rss><channel><title>&a;</title></channel></rss>`, "rss", "", 0, false},
 		{"an entity that was not declared", `<rss><channel><title>&a;</title></channel></rss>`, "rss", "", 0, true},
 		{"a bare ampersand before a declaration in a text", strings.Replace(rssSample, "&amp;", "& <![CDATA[<?xml ?>]]>", 1), "rss", "2.0", 3, true},
 		{"a bare ampersand", strings.Replace(rssSample, "&amp;", "&", 1), "rss", "2.0", 3, true},
@@ -95,7 +91,6 @@ func TestReadRecognisesFeeds(t *testing.T) {
 		{"unclosed HTML in a text", strings.Replace(rssSample, "Eins", "<br>Eins", 1), "rss", "2.0", 3, true},
 		{"a warning in front", "<br />\n<b>Warning</b>: too many connections\n" + rssSample, "rss", "2.0", 3, true},
 		{"text in front", "Warning: too many connections\n" + rssSample[39:], "rss", "2.0", 3, true},
-		{"something behind", rssSample + "<script/>", "rss", "2.0", 3, true},
 		{"two documents", rssSample + rssSample, "rss", "2.0", 3, true},
 	}
 	for _, test := range tests {
@@ -116,7 +111,6 @@ func TestReadRefuses(t *testing.T) {
 		text       string // part of the message
 	}{
 		{"nothing", "", ErrNotFeed, "an empty document"},
-		{"white space", " \n", ErrNotFeed, "an empty document"},
 		{"text", "Service temporarily\nunavailable", ErrNotFeed, `text that starts with "Service temporarily unavailable"`},
 		{"a log-in page", "<!DOCTYPE html><html><head><meta charset=utf-8><title>\n Log&nbsp;in </title><body>", ErrNotFeed, `an HTML page titled "Log in"`},
 		{"xhtml", `<?xml version="1.0"?><html xmlns="http://www.w3.org/1999/xhtml"><body/></html>`, ErrNotFeed, "an HTML page"},
@@ -134,10 +128,8 @@ func TestReadRefuses(t *testing.T) {
 		{"jsonp", `f({"version":"https://jsonfeed.org/version/1"})`, ErrNotFeed, "text that starts with"},
 		{"braces", `{% error %}`, ErrNotFeed, "is not JSON"},
 		{"gzip", "\x1f\x8b\x08\x00\x00\x00", ErrNotFeed, "data of type application/x-gzip"},
-		{"a picture", "\x89PNG\r\n\x1a\n", ErrNotFeed, "data of type image/png"},
 		{"a conflict marker", strings.Replace(rssSample, "<item>", "<<<<<<< HEAD\n<item>", 1), ErrBroken, "expected element name"},
 		{"a wrong end tag", strings.Replace(rssSample, "</item>", "</itme>", 1), ErrBroken, "closes the whole document"},
-		{"a dead script", rssSample[:strings.Index(rssSample, "mehr")] + "\nFatal error: memory exhausted", ErrBroken, "B, before the end of <rss>"},
 		{"cut off", rssSample[:strings.Index(rssSample, "mehr")], ErrBroken, "broken feed: truncated after"},
 		{"a missing end tag", strings.Replace(rssSample, "</item>", "", 1), ErrBroken, "before the end tag of <item>"},
 		{"a missing end tag in the channel", strings.Replace(rssSample, "<item>", "<category>news<item>", 1), ErrBroken, "an entry begins before the end tag of <category>"},
@@ -168,33 +160,6 @@ func TestReadRefusesEveryTruncation(t *testing.T) {
 			if err == nil {
 				t.Fatalf("cut after %d of %d bytes: %+v", n, len(sample), doc)
 			}
-		}
-	}
-}
-
-// gofeed reads entries in its own way: where neither it nor this package knows
-// of a difficulty, both see the same.
-func TestReadAgreesWithGofeed(t *testing.T) {
-	for _, sample := range []string{rssSample, rdfSample, atomSample, jsonSample} {
-		other, err := gofeed.NewParser().ParseString(sample)
-		if err != nil {
-			t.Fatalf("gofeed: %v", err)
-		}
-		var newest time.Time
-		for _, item := range other.Items {
-			for _, at := range []*time.Time{item.PublishedParsed, item.UpdatedParsed} {
-				if at != nil && at.After(newest) {
-					newest = *at
-				}
-			}
-		}
-		doc := read(t, sample)
-		if doc.Title != other.Title {
-			t.Errorf("%s: title %q, gofeed: %q", doc.Format, doc.Title, other.Title)
-		}
-		if doc.Format != other.FeedType || doc.Rhythm.Entries != len(other.Items) || !doc.Rhythm.Changed.Equal(newest) {
-			t.Errorf("%s, %d entries, newest %v; gofeed: %s, %d, %v", doc.Format, doc.Rhythm.Entries, doc.Rhythm.Changed,
-				other.FeedType, len(other.Items), newest)
 		}
 	}
 }

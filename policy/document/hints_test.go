@@ -24,7 +24,6 @@ func TestRSSHints(t *testing.T) {
 		{"ttl zero", `<ttl>0</ttl>`, `{"ttl_minutes":0}`, ""},
 		{"ttl beyond 32 bits", `<ttl>4294967296</ttl>`, `{"ttl_minutes":4294967296}`, ""},
 		{"ttl in pieces", `<ttl>6<!-- x --><![CDATA[0]]></ttl>`, `{"ttl_minutes":60}`, ""},
-		{"ttl in capitals", `<TTL>60</TTL>`, `{"ttl_minutes":60}`, ""},
 		{"ttl with a fraction of zeros", `<ttl>
 	60.0 </ttl>`, `{"ttl_minutes":60}`, ""},
 		{"ttl with more zeros, and the same again", `<ttl>060.000</ttl><ttl>60.</ttl><ttl>60</ttl>`, `{"ttl_minutes":60}`, ""},
@@ -45,8 +44,6 @@ func TestRSSHints(t *testing.T) {
 		{"skipHours of every hour", `<skipHours>` + hours(24) + `</skipHours>`, `{"skip_hours":[0,1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,18,19,20,21,22,23]}`, ""},
 
 		{"skipDays", `<skipDays><day>sunday</day><day>SATURDAY</day><day>Monday</day><day>Monday</day></skipDays>`, `{"skip_days":["Monday","Saturday","Sunday"]}`, ""},
-		{"skipDays by three letters", `<skipDays><day>Sat</day><day> sun
-</day><day>TUE</day><day>tuesday</day></skipDays>`, `{"skip_days":["Tuesday","Saturday","Sunday"]}`, ""},
 		{"skipDays of every day, by three letters", `<skipDays><day>mon</day><day>tue</day><day>wed</day><day>thu</day><day>fri</day><day>sat</day><day>sun</day></skipDays>`,
 			`{"skip_days":["Monday","Tuesday","Wednesday","Thursday","Friday","Saturday","Sunday"]}`, ""},
 		{"skipDays by other abbreviations", `<skipDays><day>Sa</day><day>Tues</day><day>Sat.</day><day/></skipDays>`, `{}`, "skip-days skip-days skip-days skip-days"},
@@ -55,13 +52,10 @@ func TestRSSHints(t *testing.T) {
 		{"sy", `<sy:updatePeriod>
 	Weekly </sy:updatePeriod><sy:updateFrequency> 2 </sy:updateFrequency><sy:updateBase>2000-01-01T12:00+00:00</sy:updateBase>`,
 			`{"sy_period":"weekly","sy_frequency":2,"sy_base":"2000-01-01T12:00+00:00"}`, ""},
-		{"sy period alone", `<sy:updatePeriod>daily</sy:updatePeriod>`, `{"sy_period":"daily"}`, ""},
-		{"sy frequency alone", `<sy:updateFrequency>4</sy:updateFrequency>`, `{"sy_frequency":4}`, ""},
 		{"sy invalid", `<sy:updatePeriod>fortnightly</sy:updatePeriod><sy:updateFrequency>0</sy:updateFrequency><sy:updateFrequency>-2</sy:updateFrequency><sy:updateFrequency>1.5</sy:updateFrequency><sy:updateFrequency>99999999999999999999</sy:updateFrequency><sy:updateBase>Mon, 31 Dec 2002 14:20:20 GMT</sy:updateBase>`,
 			`{}`, "sy sy sy sy sy sy"},
 		{"sy twice", `<sy:updatePeriod>yearly</sy:updatePeriod><sy:updatePeriod>hourly</sy:updatePeriod><sy:updateFrequency>1</sy:updateFrequency><sy:updateFrequency>2</sy:updateFrequency>`, `{"sy_period":"yearly","sy_frequency":1}`, "sy sy"},
 		{"sy under any prefix", `<a:updatePeriod xmlns:a="https://PURL.org/rss/1.0/modules/syndication">weekly</a:updatePeriod>`, `{"sy_period":"weekly"}`, ""},
-		{"sy without prefix", `<updatePeriod xmlns="http://purl.org/rss/1.0/modules/syndication/">weekly</updatePeriod>`, `{"sy_period":"weekly"}`, ""},
 		{"sy of an item", `<item><sy:updatePeriod>daily</sy:updatePeriod></item>`, `{}`, ""},
 
 		{"update frequency", `<podcast:updateFrequency rrule=" FREQ=WEEKLY " dtstart="2024-01-01T00:00:00Z">Weekly
@@ -105,11 +99,8 @@ func TestHintsElsewhere(t *testing.T) {
 		{"atom with extensions", `<feed xmlns="http://www.w3.org/2005/Atom" xmlns:s="http://purl.org/rss/1.0/modules/syndication/"><s:updateFrequency>3</s:updateFrequency></feed>`, `{"sy_frequency":3}`, ""},
 		{"base on the link", `<rss xml:base="http://x/"><channel xml:base="/y/"><l:link xmlns:l="http://www.w3.org/2005/Atom" xml:base="z/" rel="self" href="f"/></channel></rss>`, `{"self":"http://x/y/z/f"}`, ""},
 		{"json", jsonSample, `{"hubs":["https://hub.example.org/"],"self":"https://example.org/feed.json"}`, ""},
-		{"json knows neither ttl nor skipDays", jsonWith(`"ttl": "60.0", "skipDays": ["Sat"]`), `{}`, ""},
-		{"atom knows no skipDays", `<feed xmlns="http://www.w3.org/2005/Atom"><skipDays><day>Sat</day></skipDays></feed>`, `{}`, ""},
 		{"json expired", jsonWith(`"expired": true`), `{"expired":true}`, ""},
 		{"json expired as text", jsonWith(`"expired": "true"`), `{}`, "complete"},
-		{"json expired as number", jsonWith(`"expired": 1`), `{}`, "complete"},
 		{"json expired in capitals", jsonWith(`"Expired": true`), `{}`, ""},
 		{"json expired and not", jsonWith(`"expired": true, "expired": false`), `{}`, ""},
 		{"json hubs invalid", jsonWith(`"hubs": [{"type": "WebSub", "url": "javascript:x"}, 5, null, {"type": "WebSub"}]`), `{}`, "hub hub"},

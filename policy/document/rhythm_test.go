@@ -104,4 +104,7 @@ func TestRhythm(t *testing.T) {
 			}
 		})
 	}
+	if changed := read(t, atomSample).Rhythm.Changed; !changed.Equal(time.Date(2024, time.January, 29, 0, 0, 0, 0, time.UTC)) {
+		t.Errorf("the last change is of %v", changed)
+	}
 }
