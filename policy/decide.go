@@ -80,7 +80,7 @@ func Decide(r Rules, h History, a Answer, now time.Time, random float64) Decisio
 	}
 	d.jitter(r, h)
 	d.next = d.at.Add(d.interval)
-	d.leaveWindows(h.Hints, h.Hints.windows().after(d.next, d.random))
+	d.leaveWindows(h.Hints, h.Hints.windows().after(d.next, d.next, d.random))
 	planned := d.next
 	d.hold(a)
 	if d.base > 0 && !r.OwnSite {

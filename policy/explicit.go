@@ -51,7 +51,7 @@ func (h History) ReadersUntil(polled, next time.Time) time.Time {
 	if len(h.Hints.SkipHours)+len(h.Hints.SkipDays) == 0 {
 		return until
 	}
-	return h.Hints.windows().after(until, 0)
+	return h.Hints.windows().after(until, until, 0)
 }
 
 // candidate returns what remains of the freshness lifetime. A lifetime of 0, no-cache,

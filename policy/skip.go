@@ -52,13 +52,8 @@ func (w skipWindows) inDays(t time.Time) bool  { return w.days[t.UTC().Weekday()
 func (w skipWindows) blocked(t time.Time) bool { return w.inHours(t) || w.inDays(t) }
 
 // after returns t, or if it is blocked, a time in the first hour after it that is not. The
-// polls of many feeds are spread at random over that hour.
-func (w skipWindows) after(t time.Time, random float64) time.Time {
-	return w.leave(t, t, random)
-}
-
-// leave is after for a poll that days have put off since a time.
-func (w skipWindows) leave(t, since time.Time, random float64) time.Time {
+// polls of many feeds are spread at random over that hour. Days have put the poll off since a time.
+func (w skipWindows) after(t, since time.Time, random float64) time.Time {
 	slot := t.UTC().Truncate(time.Hour)
 	for w.inHours(slot) || w.inDays(slot) && slot.Sub(since) < maxDaysOut {
 		slot = slot.Add(time.Hour)
@@ -87,7 +82,7 @@ func (h Hints) OutOfSkip(next, now time.Time, random float64) time.Time {
 			start = start.Add(-day)
 		}
 	}
-	return w.leave(now, start, unit(random))
+	return w.after(now, start, unit(random))
 }
 
 // skipTerms records both elements, and which of them moved a poll from one time to

@@ -38,12 +38,12 @@ func TestSkipWindows(t *testing.T) {
 		{"days that are none", Hints{SkipDays: []string{"Fantabuday"}}, at(4, 1, 0), 0, at(4, 1, 0)},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			if got := test.hints.windows().after(test.from, test.chance); !got.Equal(test.want) {
+			if got := test.hints.windows().after(test.from, test.from, test.chance); !got.Equal(test.want) {
 				t.Errorf("moved to %v, want %v", got, test.want)
 			}
 			// Another zone of the same moment changes nothing.
 			zone := time.FixedZone("far", 5*3600+1800)
-			if got := test.hints.windows().after(test.from.In(zone), test.chance); !got.Equal(test.want) {
+			if got := test.hints.windows().after(test.from.In(zone), test.from.In(zone), test.chance); !got.Equal(test.want) {
 				t.Errorf("in another zone moved to %v, want %v", got, test.want)
 			}
 		})

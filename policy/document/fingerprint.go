@@ -53,30 +53,25 @@ func newFingerprinter() fingerprinter {
 	return fingerprinter{whole: sha256.New(), feed: sha256.New()}
 }
 
-// volatileElement reports whether a change of an element is not a change of the feed. The
-// dates of the channel say when the document was built; those of entries do count.
+// volatileInChannel are the names of children of the channel that say when and how the document was
+// built. Those of entries do count.
+var volatileInChannel = map[namespace.Vocabulary][]string{
+	namespace.RSS:        {"lastbuilddate", "pubdate", "generator", "ttl", "skiphours", "skipdays"},
+	namespace.Atom:       {"updated", "modified", "generator"},
+	namespace.DublinCore: {"date", "modified"},
+}
+
+// volatile are the names of elements that count something, wherever they stand.
+var volatile = map[namespace.Vocabulary][]string{
+	namespace.Slash:     {"comments", "hit_parade"},
+	namespace.Threading: {"total"},
+	namespace.Media:     {"community", "statistics", "starrating"}, // YouTube's views and ratings, deep within media:group
+}
+
+// volatileElement reports whether a change of an element is not a change of the feed.
 func volatileElement(space namespace.Vocabulary, name string, inChannel bool) bool {
-	switch space {
-	case namespace.RSS:
-		switch name {
-		case "lastbuilddate", "pubdate", "generator", "ttl", "skiphours", "skipdays":
-			return inChannel
-		}
-	case namespace.Atom:
-		return inChannel && (name == "updated" || name == "modified" || name == "generator")
-	case namespace.DublinCore:
-		return inChannel && (name == "date" || name == "modified")
-	case namespace.Syndication:
-		return inChannel
-	case namespace.Slash:
-		return name == "comments" || name == "hit_parade"
-	case namespace.Threading:
-		return name == "total"
-	case namespace.Media:
-		// YouTube counts views and ratings in media:community, deep within media:group.
-		return name == "community" || name == "statistics" || name == "starrating"
-	}
-	return false
+	return slices.Contains(volatile[space], name) ||
+		inChannel && (space == namespace.Syndication || slices.Contains(volatileInChannel[space], name))
 }
 
 // volatileAttribute is like volatileElement, for attributes: the number of comments at a

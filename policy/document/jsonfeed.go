@@ -6,9 +6,7 @@ package document
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 	"time"
@@ -37,13 +35,9 @@ func readJSON(text []byte, now time.Time) (*policy.Document, error) {
 		return nil, fmt.Errorf("%w: a JSON array", ErrNotFeed)
 	}
 	var feed object
-	decoder := json.NewDecoder(bytes.NewReader(text))
-	err := decoder.Decode(&feed)
-	if err == nil {
-		err = atEnd(decoder)
-	}
+	err := json.Unmarshal(text, &feed)
 	switch {
-	case errors.Is(err, io.ErrUnexpectedEOF):
+	case err != nil && strings.HasPrefix(err.Error(), "unexpected end"):
 		return nil, fmt.Errorf("%w: JSON %w after %s", ErrBroken, markup.ErrTruncated, humanize.Bytes(uint64(len(text))))
 	case err != nil && strings.Contains(err.Error(), "max depth"):
 		return nil, fmt.Errorf("%w: %w", ErrTooComplex, err)
@@ -79,18 +73,6 @@ func readJSON(text []byte, now time.Time) (*policy.Document, error) {
 	doc.Rhythm = rhythm(j.entries, now)
 	j.print.sums(doc)
 	return doc, nil
-}
-
-// atEnd makes sure that nothing follows the document.
-func atEnd(decoder *json.Decoder) error {
-	_, err := decoder.Token()
-	if err == io.EOF {
-		return nil
-	}
-	if err == nil {
-		err = errors.New("something follows the JSON document")
-	}
-	return err
 }
 
 // feedVersion returns the version in the URL of a version, or "" if it is not that of JSON

@@ -5,6 +5,7 @@ package links
 
 import (
 	"net/url"
+	"regexp"
 	"strings"
 
 	"github.com/feedpollard/pollard/internal/markup"
@@ -74,10 +75,8 @@ func newBase(u *url.URL) *base {
 		plain.Path = "/"
 	}
 	text := plain.String()
-	for i := range len(text) {
-		if c := text[i]; c <= ' ' || c >= 0x7f || strings.IndexByte("\"<>\\^`{|}", c) >= 0 {
-			return nil
-		}
+	if strings.ContainsFunc(text, func(r rune) bool { return r <= ' ' || r >= 0x7f || strings.ContainsRune("\"<>\\^`{|}", r) }) {
+		return nil
 	}
 	b := &base{url: plain, scheme: plain.Scheme + ":", path: text}
 	slash := len(b.scheme) + len("//")
@@ -140,10 +139,8 @@ func (b *base) resolve(reference string) (p prefix, drop int, ok bool) {
 	if reference == "" || hasScheme(reference) || b == nil {
 		return 0, 0, false
 	}
-	for i := range len(reference) {
-		if c := reference[i]; c < ' ' || c == 0x7f || c == '<' || c == '>' {
-			return 0, 0, false // parsers that drop it see a different URL
-		}
+	if strings.ContainsFunc(reference, func(r rune) bool { return r < ' ' || r == 0x7f || r == '<' || r == '>' }) {
+		return 0, 0, false // parsers that drop it see a different URL
 	}
 	switch {
 	case strings.HasPrefix(reference, "//"):
@@ -185,15 +182,7 @@ func (b *base) resolveHTML(value string) (p prefix, drop int, ok bool) {
 	return b.resolve(value)
 }
 
-// hasScheme reports whether a reference starts with a scheme (RFC 3986 section 3.1).
-func hasScheme(reference string) bool {
-	for i := range len(reference) {
-		switch c := reference[i]; {
-		case c|0x20 >= 'a' && c|0x20 <= 'z':
-		case i > 0 && (c >= '0' && c <= '9' || c == '+' || c == '-' || c == '.'):
-		default:
-			return i > 0 && c == ':'
-		}
-	}
-	return false
-}
+// scheme is that of a URL (RFC 3986 section 3.1).
+var scheme = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9+.-]*:`)
+
+func hasScheme(reference string) bool { return scheme.MatchString(reference) }
