@@ -263,7 +263,6 @@ func (x *xmlReader) end() {
 
 // finish returns the result at the end of the root element.
 func (x *xmlReader) finish(now time.Time) (*policy.Document, error) {
-	rest := x.source[x.scanner.Offset():]
 	if x.lenient && !closedBy(x.source[:x.scanner.Offset()], x.root.Local) {
 		// A wrong end tag has closed all elements, and the rest of the document is lost.
 		return nil, fmt.Errorf("%w: an end tag in the middle closes the whole document", ErrBroken)
@@ -278,6 +277,38 @@ func (x *xmlReader) finish(now time.Time) (*policy.Document, error) {
 	doc.Hints, doc.Malformed = x.hints.result()
 	doc.Rhythm = rhythm(x.entries, now)
 	x.print.sums(&doc)
-	doc.Lenient = len(withoutMisc(rest)) > 0
+	doc.Lenient = !x.ends()
 	return &doc, nil
+}
+
+// closedBy reports whether text ends with the end tag of an element, or with its start tag if it
+// is empty.
+func closedBy(text []byte, name string) bool {
+	tag := text[bytes.LastIndexByte(text, '<')+1:]
+	if bytes.HasSuffix(tag, []byte("/>")) {
+		return true
+	}
+	tag = bytes.TrimRight(bytes.TrimSuffix(tag, []byte(">")), markup.Space)
+	return bytes.HasPrefix(tag, []byte("/")) && bytes.HasSuffix(tag, []byte(name))
+}
+
+// ends reports whether nothing follows the root element but white space, comments and processing
+// instructions (XML 1.0 section 2.8).
+func (x *xmlReader) ends() bool {
+	for {
+		token, err := x.scanner.Next()
+		switch t := token.(type) {
+		case xml.Comment:
+		case xml.CharData:
+			if len(bytes.Trim(t, markup.Space)) > 0 {
+				return false
+			}
+		case xml.ProcInst:
+			if t.Target == "xml" {
+				return false // another document
+			}
+		default:
+			return err == io.EOF
+		}
+	}
 }
