@@ -151,20 +151,16 @@ func isItem(path []string) bool { return len(path) > 2 && path[0] == "items" && 
 
 // isURLName reports whether a string is a URL (jsonfeed.org/version/1.1).
 func isURLName(path []string) bool {
-	names := []string{"home_page_url", "next_url", "icon", "favicon"}
+	names := feedURLs
 	if isItem(path) {
-		path = path[2:]
-		names = []string{"url", "external_url", "image", "banner_image"}
-		if slices.Equal(path, []string{"attachments", "", "url"}) {
-			return true
-		}
+		path, names = path[2:], itemURLs
 	}
-	switch {
-	case len(path) == 1:
-		return slices.Contains(names, path[0])
-	case len(path) == 2 && path[0] == "author", len(path) == 3 && path[0] == "authors" && path[1] == "":
-		last := path[len(path)-1]
-		return last == "url" || last == "avatar"
-	}
-	return false
+	is := func(name []string) bool { return slices.Equal(name, path) }
+	return slices.ContainsFunc(names, is) || slices.ContainsFunc(authorURLs, is)
 }
+
+var (
+	feedURLs   = [][]string{{"home_page_url"}, {"next_url"}, {"icon"}, {"favicon"}}
+	itemURLs   = [][]string{{"url"}, {"external_url"}, {"image"}, {"banner_image"}, {"attachments", "", "url"}}
+	authorURLs = [][]string{{"author", "url"}, {"author", "avatar"}, {"authors", "", "url"}, {"authors", "", "avatar"}}
+)

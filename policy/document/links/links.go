@@ -18,6 +18,7 @@ package links
 
 import (
 	"net/url"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -146,31 +147,30 @@ func (e *editor) remove(s span) { e.edits = append(e.edits, edit{span: s}) }
 // largest is by how much the document may grow.
 func (e *editor) largest() int { return len(e.body) + spareGrowth }
 
-// apply returns the edited document.
+// apply returns the edited document. If absolute URLs would make it too large, only the removals
+// are made.
 func (e *editor) apply() ([]byte, Report) {
-	if e.planned <= e.largest() {
-		if result, report, ok := e.edited(true); ok {
-			if e.own == nil {
-				report.Problem = problemBase
-			}
-			return result, report
-		}
+	result, report, ok := e.edited()
+	if !ok || e.planned > e.largest() {
+		e.edits = slices.DeleteFunc(e.edits, func(edit edit) bool { return edit.base != nil })
+		result, _, _ = e.edited()
+		return result, Report{Problem: problemGrowth}
 	}
-	result, _, _ := e.edited(false)
-	return result, Report{Problem: problemGrowth}
+	if e.own == nil {
+		report.Problem = problemBase
+	}
+	return result, report
 }
 
-// edited makes the edits: the removals, and if absolute is set those that make URLs absolute. It is
-// not ok if the document becomes too large.
-func (e *editor) edited(absolute bool) (result []byte, report Report, ok bool) {
+// edited makes the edits. It is not ok if the document becomes too large.
+func (e *editor) edited() (result []byte, report Report, ok bool) {
 	result, at, grown := e.body, 0, 0
 	for _, edit := range e.edits {
 		base, text := edit.base.known(), ""
-		switch {
-		case edit.base == nil:
-		case base == nil || !base.takes(edit.prefix) || !absolute:
-			continue
-		default:
+		if edit.base != nil {
+			if base == nil || !base.takes(edit.prefix) {
+				continue
+			}
 			report.Rewritten++
 			report.Own = report.Own || base.relative || edit.prefix == onlyScheme
 			text = e.written(base, edit)
