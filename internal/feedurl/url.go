@@ -236,11 +236,31 @@ func (u *URL) setTarget(raw string) error {
 		u.path, u.query = u.path[:i], u.path[i:]
 	}
 	// A path that begins with two slashes cannot be passed to net/http as it is (see
-	// RequestURL), so it is escaped as net/url does.
-	if strings.HasPrefix(u.path, "//") {
-		u.path = u.plainRequestURL().EscapedPath()
+	// RequestURL), so it is escaped as net/url would.
+	if strings.HasPrefix(u.path, "//") && u.plainRequestURL().EscapedPath() != u.path {
+		u.path = escapeIllegal(u.path)
 	}
 	return nil
+}
+
+// escapeIllegal escapes what RFC 3986 section 3.3 does not allow in a path, lone
+// percent signs included.
+func escapeIllegal(path string) string {
+	var b strings.Builder
+	for i := range len(path) {
+		c := path[i]
+		lone := c == '%' && (i+2 >= len(path) || !isHex(path[i+1]) || !isHex(path[i+2]))
+		if lone || strings.IndexByte("\"<>\\^`{|}", c) >= 0 {
+			fmt.Fprintf(&b, "%%%02X", c)
+		} else {
+			b.WriteByte(c)
+		}
+	}
+	return b.String()
+}
+
+func isHex(c byte) bool {
+	return '0' <= c && c <= '9' || 'a' <= c|0x20 && c|0x20 <= 'f'
 }
 
 func isControl(r rune) bool { return r < ' ' || r == 0x7f }
