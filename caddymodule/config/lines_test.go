@@ -16,11 +16,3 @@ func TestNearest(t *testing.T) {
 		}
 	}
 }
-
-func TestParseSize(t *testing.T) {
-	for text, want := range map[string]int64{"64MiB": 64 << 20, "1GB": 1e9, "512KiB": 512 << 10, "64": 0, "0": 0, "lots": 0, "-1MiB": 0} {
-		if got, err := ParseSize(text); got != want || (err == nil) != (want > 0) {
-			t.Errorf("%s: %d, %v; want %d", text, got, err, want)
-		}
-	}
-}
