@@ -69,17 +69,6 @@ var (
 	bubbles = time.Date(1999, time.January, 1, 0, 0, 0, 0, time.UTC) // before bubbles begin
 )
 
-func TestReading(t *testing.T) {
-	wall, monotonic := time.Date(2031, 5, 6, 7, 8, 9, 10, time.UTC), bubbles.Add(time.Hour)
-	before, after := reading(wall, monotonic), reading(wall.Add(-time.Minute), monotonic.Add(time.Second))
-	if got := after.Sub(before); got != time.Second {
-		t.Errorf("%v passed, want a second", got)
-	}
-	if got := after.Round(0); !got.Equal(wall.Add(-time.Minute)) {
-		t.Errorf("the wall clock says %v", got)
-	}
-}
-
 // disturb lets the machine sleep, sets its clock, or switches it off and changes its clock
 // meanwhile.
 func (sim *simulation) disturb() {

@@ -47,10 +47,8 @@ type originHost struct {
 
 // poll is a line of the origins' log.
 type poll struct {
-	at     time.Time
-	url    string
-	header http.Header
-	status int
+	at  time.Time
+	url string
 }
 
 // validators are those of a conditional request.
@@ -148,7 +146,7 @@ func (o *origins) arrive(target string, r *http.Request) (*call, reply) {
 		res.bodies[xxhash.Sum64(a.plain)] = a.version
 	}
 	res.next, res.earliest = now.Add(floor), now.Add(floor)
-	o.polls = append(o.polls, poll{at: now, url: target, header: r.Header, status: a.status})
+	o.polls = append(o.polls, poll{now, target})
 	return c, a
 }
 
@@ -266,7 +264,7 @@ func (o *origins) checkTime(res *resource, m *originHost, now time.Time, life in
 	}
 	switch early := now.Before(allowed); {
 	case early && res.addresses > 0: // the first redirect of each is followed at once
-		res.addresses, res.early = res.addresses-1, true
+		res.addresses--
 	case early:
 		o.sim.violation("%s was polled %v too early, at %v", res.url, allowed.Sub(now), now)
 	}
