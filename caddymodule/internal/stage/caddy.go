@@ -70,14 +70,6 @@ func caddyfile(dir, options, app, sites string) string {
 %s`, options, dir, app, sites)
 }
 
-// stop stops Caddy.
-func stop(t *testing.T) {
-	t.Helper()
-	if err := caddy.Stop(); err != nil {
-		t.Error(err)
-	}
-}
-
 // Serve has a server of the running configuration, by its number, serve a request.
 func Serve(t *testing.T, server int, w http.ResponseWriter, r *http.Request) {
 	t.Helper()

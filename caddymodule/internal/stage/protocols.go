@@ -4,16 +4,13 @@
 package stage
 
 import (
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/pem"
-	"math/big"
-	"net"
 	"net/http"
+	"net/http/httptest"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -49,25 +46,18 @@ func Clients(t testing.TB) map[string]*http.Client {
 // TLS returns the line of a site with a certificate for 127.0.0.1.
 func TLS(t testing.TB) string {
 	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	template := &x509.Certificate{SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(time.Hour), IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}}
-	certificate, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	private, err := x509.MarshalPKCS8PrivateKey(key)
+	server := httptest.NewTLSServer(nil)
+	defer server.Close()
+	certificate := server.TLS.Certificates[0]
+	key, err := x509.MarshalPKCS8PrivateKey(certificate.PrivateKey)
 	if err != nil {
 		t.Fatal(err)
 	}
 	line, dir := "tls", t.TempDir()
-	for name, block := range map[string]*pem.Block{"cert.pem": {Type: "CERTIFICATE", Bytes: certificate}, "key.pem": {Type: "PRIVATE KEY", Bytes: private}} {
-		WriteFile(t, filepath.Join(dir, name), string(pem.EncodeToMemory(block)))
-	}
-	for _, name := range []string{"cert.pem", "key.pem"} {
-		line += " " + filepath.Join(dir, name)
+	for _, block := range []pem.Block{{Type: "CERTIFICATE", Bytes: certificate.Certificate[0]}, {Type: "PRIVATE KEY", Bytes: key}} {
+		file := filepath.Join(dir, strings.ReplaceAll(block.Type, " ", ""))
+		WriteFile(t, file, string(pem.EncodeToMemory(&block)))
+		line += " " + file
 	}
 	return line + "\n"
 }

@@ -9,10 +9,7 @@ package stage
 
 import (
 	"bytes"
-	"cmp"
 	"context"
-	"encoding/json"
-	"errors"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -28,7 +25,7 @@ import (
 	"github.com/caddyserver/caddy/v2/caddyconfig/httpcaddyfile"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
-	"github.com/feedpollard/pollard/caddymodule/poller"
+	"github.com/feedpollard/pollard/internal/loopback"
 )
 
 func init() {
@@ -120,29 +117,15 @@ func RunInstance(t *testing.T, app, sites string, run func(s *Stage, address str
 // RunInstanceWith is like RunInstance, with more global options.
 func RunInstanceWith(t *testing.T, options, app, sites string, run func(s *Stage, address string)) {
 	t.Helper()
-	mux := http.NewServeMux()
-	for _, route := range (poller.Admin{}).Routes() {
-		mux.HandleFunc(route.Pattern, func(w http.ResponseWriter, r *http.Request) { serveAdmin(w, r, route.Handler) })
-	}
-	server := httptest.NewServer(mux)
-	defer server.Close()
-	s := &Stage{T: t, Dir: StoreDirectory(t), options: options, app: app, settle: func() {}}
+	address := loopback.FreeAddress(t)
+	s := &Stage{T: t, Dir: StoreDirectory(t), options: "admin " + address + "\n" + options, app: app, settle: func() {}}
 	s.Load(sites)
-	defer stop(t)
-	run(s, strings.TrimPrefix(server.URL, "http://"))
-}
-
-// serveAdmin serves a route as Caddy's admin endpoint does.
-func serveAdmin(w http.ResponseWriter, r *http.Request, h caddy.AdminHandler) {
-	if r.Header.Get("Origin") != "http://"+r.Host {
-		http.Error(w, "no such origin", http.StatusForbidden)
-		return
-	}
-	if err := h.ServeHTTP(w, r); err != nil {
-		e, _ := errors.AsType[caddy.APIError](err)
-		w.WriteHeader(cmp.Or(e.HTTPStatus, http.StatusInternalServerError))
-		_ = json.NewEncoder(w).Encode(map[string]string{"error": err.Error()})
-	}
+	defer func() {
+		s.options = "" // Caddy itself would leave its admin endpoint open
+		s.Load("")
+		s.Stop()
+	}()
+	run(s, address)
 }
 
 // Load loads sites, and fails the test if that returns an error.
@@ -169,7 +152,9 @@ func (s *Stage) LoadSites(options, app, sites string) error {
 // Stop stops Caddy.
 func (s *Stage) Stop() {
 	s.T.Helper()
-	stop(s.T)
+	if err := caddy.Stop(); err != nil {
+		s.T.Error(err)
+	}
 	s.settle()
 }
 
