@@ -5,12 +5,9 @@ package hostile
 
 import (
 	"bufio"
-	"cmp"
-	"context"
 	"flag"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -29,26 +26,10 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	useResolver()
 	flag.Parse()
 	// Parallel tests wait most of the time: for timeouts, for polls that come due, for a disk.
 	_ = flag.Set("test.parallel", "6")
 	runOrServe(m)
-}
-
-// resolverAddress is the environment variable with the address of the name server that
-// a process asks.
-const resolverAddress = "POLLARD_HOSTILE_RESOLVER"
-
-// useResolver makes this process ask the name server of a test, if one is given.
-func useResolver() {
-	server := os.Getenv(resolverAddress)
-	if server == "" {
-		return
-	}
-	net.DefaultResolver = &net.Resolver{PreferGo: true, Dial: func(ctx context.Context, _, _ string) (net.Conn, error) {
-		return new(net.Dialer).DialContext(ctx, "udp", server)
-	}}
 }
 
 // child is a Caddy in a process of its own.
@@ -59,19 +40,15 @@ type child struct {
 	admin   string
 	file    string
 	log     string // file of its log
-	env     []string
 	command *exec.Cmd
 	ended   chan struct{}
 }
 
 // setup is what a test writes into the Caddyfile.
 type setup struct {
-	store   string // of the app pollard; empty: SQLite, in a directory of its own
-	app     string // other lines of the app
+	app     string // lines of the app pollard
 	site    string // the site's
-	anyHost bool   // the site is for any host
 	servers string // of the global option servers
-	env     []string
 }
 
 // gatewayByURL serves any feed by URL to any client.
@@ -103,11 +80,7 @@ func start(t *testing.T, s setup) *child {
 func configure(t *testing.T, s setup) *child {
 	t.Helper()
 	dir := t.TempDir()
-	c := &child{t: t, dir: filepath.Join(dir, "store"), file: filepath.Join(dir, "Caddyfile"), log: filepath.Join(dir, "log"), address: loopback.FreeAddress(t), admin: loopback.FreeAddress(t), env: s.env}
-	site := c.address
-	if s.anyHost {
-		site = site[strings.LastIndexByte(site, ':'):]
-	}
+	c := &child{t: t, dir: filepath.Join(dir, "store"), file: filepath.Join(dir, "Caddyfile"), log: filepath.Join(dir, "log"), address: loopback.FreeAddress(t), admin: loopback.FreeAddress(t)}
 	stage.WriteFile(t, c.file, fmt.Sprintf(`{
 	admin %s
 	persist_config off
@@ -122,14 +95,14 @@ func configure(t *testing.T, s setup) *child {
 		level DEBUG
 	}
 	pollard {
-		store %s
+		store sqlite %s
 		%s
 	}
 }
 http://%s {
 	%s
 }
-`, c.admin, s.servers, c.log, cmp.Or(s.store, "sqlite "+c.dir), s.app, site, s.site))
+`, c.admin, s.servers, c.log, c.dir, s.app, c.address, s.site))
 	return c
 }
 

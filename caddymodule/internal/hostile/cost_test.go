@@ -43,33 +43,24 @@ func (c *child) costs(maxCPU time.Duration) *cost {
 // measure runs one attack alone and records what it took.
 func (w *cost) measure(name string, run func()) {
 	w.of.t.Helper()
-	end := w.begin(name)
-	run()
-	end()
-}
-
-// begin begins an attack, which lasts until end is called.
-func (w *cost) begin(name string) (end func()) {
 	w.of.forgetPeak()
 	before := w.of.cpu()
-	return func() {
-		w.of.t.Helper()
-		cpu, peak := w.of.cpu()-before, w.of.peak()
-		if cpu > w.cpu {
-			w.cpu, w.cpuBy = cpu, name
-		}
-		if peak > w.peak {
-			w.peak, w.peakBy = peak, name
-		}
-		if cpu > w.maxCPU {
-			w.of.t.Errorf("%s took %v of CPU", name, cpu)
-		}
-		if peak > w.maxPeak {
-			w.of.t.Errorf("%s took %d MiB", name, peak)
-		}
-		if w.attacks++; w.attacks%batch == 0 {
-			w.over()
-		}
+	run()
+	cpu, peak := w.of.cpu()-before, w.of.peak()
+	if cpu > w.cpu {
+		w.cpu, w.cpuBy = cpu, name
+	}
+	if peak > w.peak {
+		w.peak, w.peakBy = peak, name
+	}
+	if cpu > w.maxCPU {
+		w.of.t.Errorf("%s took %v of CPU", name, cpu)
+	}
+	if peak > w.maxPeak {
+		w.of.t.Errorf("%s took %d MiB", name, peak)
+	}
+	if w.attacks++; w.attacks%batch == 0 {
+		w.over()
 	}
 }
 

@@ -42,7 +42,6 @@ func (c *child) start() {
 	home := filepath.Dir(c.file)
 	c.command, c.ended = exec.Command(os.Args[0]), make(chan struct{})
 	c.command.Env = append(os.Environ(), childConfig+"="+c.file, "HOME="+home, "XDG_DATA_HOME="+home, "XDG_CONFIG_HOME="+home)
-	c.command.Env = append(c.command.Env, c.env...)
 	c.command.Stdout, c.command.Stderr = &output, &output
 	if _, err := c.command.StdinPipe(); err != nil { // nothing is ever written: see runOrServe
 		c.t.Fatal(err)
