@@ -15,32 +15,23 @@ import (
 	"github.com/feedpollard/pollard/internal/feedurl"
 )
 
-// Result is the result of a reader's request.
-type Result int
+// Result is the result of a reader's request, as in metrics and logs.
+type Result string
 
 const (
-	ResultHit         Result = iota // the whole feed, from the cache
-	ResultNotModified               // a 304, also after a poll
-	ResultStale                     // the whole feed, after a poll that was due
-	ResultMiss                      // the whole feed, after its first poll
-	ResultRefused                   // a 4xx: not a feed URL, not allowed, no such path, a shield's defend
-	ResultUnavailable               // a 410 or 5xx, because no version is stored, or the reader left before the answer
-	ResultPassed                    // a shield has passed the request on to the site
-	ResultMoved                     // a redirect to another feed
-	ResultQueued                    // an empty feed, because the first poll waits for its turn
+	ResultHit         Result = "hit"          // the whole feed, from the cache
+	ResultNotModified Result = "not_modified" // a 304, also after a poll
+	ResultStale       Result = "stale"        // the whole feed, after a poll that was due
+	ResultMiss        Result = "miss"         // the whole feed, after its first poll
+	ResultRefused     Result = "refused"      // a 4xx: not a feed URL, not allowed, no such path, a shield's defend
+	ResultUnavailable Result = "unavailable"  // a 410 or 5xx, because no version is stored, or the reader left before the answer
+	ResultPassed      Result = "passed"       // a shield has passed the request on to the site
+	ResultMoved       Result = "moved"        // a redirect to another feed
+	ResultQueued      Result = "queued"       // an empty feed, because the first poll waits for its turn
 )
 
-// results are the names of results in metrics and logs.
-var results = [...]string{
-	ResultHit:         "hit",
-	ResultNotModified: "not_modified",
-	ResultStale:       "stale",
-	ResultMiss:        "miss",
-	ResultRefused:     "refused",
-	ResultUnavailable: "unavailable",
-	ResultPassed:      "passed",
-	ResultMoved:       "moved",
-	ResultQueued:      "queued",
+var results = []Result{
+	ResultHit, ResultNotModified, ResultStale, ResultMiss, ResultRefused, ResultUnavailable, ResultPassed, ResultMoved, ResultQueued,
 }
 
 // ResultOf returns the result of a request that was answered with the feed.
@@ -56,19 +47,16 @@ func ResultOf(sent cache.Sent) Result {
 	return ResultStale
 }
 
-// String returns the result's name in metrics and logs.
-func (r Result) String() string { return results[r] }
-
 // Requests counts the requests of one kind of handler.
 type Requests struct {
-	results [len(results)]prometheus.Counter
+	results map[Result]prometheus.Counter
 	bytes   prometheus.Counter
 }
 
 func (m *metrics) requestsOf(handler string) *Requests {
-	q := &Requests{bytes: m.servedBytes}
-	for r, name := range results {
-		q.results[r] = m.requests.WithLabelValues(handler, name)
+	q := &Requests{results: make(map[Result]prometheus.Counter), bytes: m.servedBytes}
+	for _, r := range results {
+		q.results[r] = m.requests.WithLabelValues(handler, string(r))
 	}
 	return q
 }
@@ -135,7 +123,7 @@ const reportedVar = "pollard_outcome"
 func (o *outcome) placeholder(key string) (any, bool) {
 	switch key {
 	case "http.pollard.status":
-		return o.result.String(), true
+		return string(o.result), true
 	case "http.pollard.feed":
 		return o.url(), true
 	case "http.pollard.reason":
@@ -145,7 +133,7 @@ func (o *outcome) placeholder(key string) (any, bool) {
 }
 
 func (o *outcome) fields() []zap.Field {
-	fields := []zap.Field{zap.Stringer("pollard_status", o.result)}
+	fields := []zap.Field{zap.String("pollard_status", string(o.result))}
 	if o.feed != "" {
 		fields = append(fields, zap.String("pollard_feed", o.url()))
 	}
