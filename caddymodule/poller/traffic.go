@@ -21,7 +21,7 @@ const maxTraffic = 20_000
 
 // trafficKey is what traffic is counted for.
 type trafficKey struct {
-	Feed string `json:"feed,omitempty"` // its key; empty: feeds with little traffic
+	Feed string `json:"feed,omitempty"` // its key
 	Day  string `json:"day,omitempty"`  // a date, GMT; empty: days of long ago
 }
 
@@ -74,9 +74,9 @@ func (t *traffic) saved(limit int) []savedTraffic {
 	return bounded(t.counts, limit)
 }
 
-// bounded returns counts as at most limit+1 counts. As many of the latest days as possible are
-// kept; those before are summed up by feed. If that is not enough, so are the feeds with the
-// fewest requests and polls.
+// bounded returns counts as at most limit counts. As many of the latest days as possible are
+// kept; those before are summed up by feed. If that is not enough, the feeds with the
+// fewest requests and polls are left out.
 func bounded(counts map[trafficKey]status.Traffic, limit int) []savedTraffic {
 	list, feeds := make([]savedTraffic, 0, len(counts)), make(map[string]bool)
 	for key, sum := range counts {
@@ -99,15 +99,8 @@ func bounded(counts map[trafficKey]status.Traffic, limit int) []savedTraffic {
 	for feed, sum := range sums {
 		short = append(short, savedTraffic{trafficKey{Feed: feed}, sum})
 	}
-	if len(short) <= limit {
-		return short
-	}
 	slices.SortFunc(short, func(a, b savedTraffic) int { return cmp.Compare(b.Requests+b.Polls, a.Requests+a.Polls) })
-	var others status.Traffic
-	for _, s := range short[limit:] {
-		others.Add(s.Traffic)
-	}
-	return append(short[:limit:limit], savedTraffic{Traffic: others})
+	return short[:min(len(short), limit)]
 }
 
 // originOfKey returns the origin of a feed as its readers see it.
@@ -140,7 +133,7 @@ func (e *Engine) Traffic(ctx context.Context, counted, named func(feed string) b
 	}
 	report := TrafficReport{Days: make(map[string]status.Traffic), Origins: make(map[string]status.Traffic)}
 	for _, s := range all {
-		if s.Feed == "" || !counted(s.Feed) {
+		if s.Feed == "" || !counted(s.Feed) { // "" is what an earlier version has summed up
 			continue
 		}
 		report.Total.Add(s.Traffic)
