@@ -258,7 +258,9 @@ func (e *Engine) Status(ctx context.Context, c *cache.Cache, key string, most in
 		return status.Feed{}, nil, err
 	}
 	f.Subscribers = int64(e.Subscribers(key))
-	f.Readers = e.Readers(ctx, readers.ReportOptions{Feed: key, Limit: maxReaders, Changes: e.Changes}).Readers
+	if IsShielded(key) { // of gateways, no reader is remembered
+		f.Readers = e.Readers(ctx, readers.ReportOptions{Feed: key, Limit: maxReaders, Changes: e.Changes}).Readers
+	}
 	return e.complete(f), body, nil
 }
 
