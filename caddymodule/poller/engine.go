@@ -40,8 +40,8 @@ type Engine struct {
 	Limiter  *readers.Limiter // for the defend lines of shields
 	NewFeeds *NewFeeds
 	metrics  *metrics
-	counters *counters // the statistics of readers and polls
-	events   *eventQueue
+	counters *counters        // the statistics of readers and polls
+	events   chan *cache.Poll // polls whose events are to be emitted
 
 	app   atomic.Pointer[App]         // of the configuration in force; nil before the first start
 	cache atomic.Pointer[cache.Cache] // nil before the first start and after the end
@@ -102,7 +102,7 @@ func newEngine(parts Parts) *Engine {
 		parts:    parts,
 		Limiter:  readers.NewLimiter(),
 		NewFeeds: newNewFeeds(),
-		events:   newEventQueue(),
+		events:   make(chan *cache.Poll, maxQueued),
 		ready:    make(chan struct{}),
 	}
 	e.metrics = newMetrics(e.totals)
@@ -136,7 +136,7 @@ func (e *Engine) totals() (status.Summary, bool) {
 // polled records a poll in metrics, events and statistics.
 func (e *Engine) polled(p cache.Poll) {
 	e.metrics.polled(p)
-	e.events.polled(p)
+	e.queueEvents(p)
 	e.counters.traffic.countPoll(&p)
 }
 

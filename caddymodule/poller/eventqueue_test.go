@@ -6,7 +6,10 @@ package poller
 import (
 	"slices"
 	"testing"
-	"testing/synctest"
+
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+	"go.uber.org/zap/zaptest/observer"
 
 	"github.com/feedpollard/pollard/cache"
 	"github.com/feedpollard/pollard/internal/status"
@@ -39,13 +42,13 @@ func TestEventsOfPoll(t *testing.T) {
 
 // Events that come too fast for handlers are dropped; polls do not wait.
 func TestTooManyEvents(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		a := newEventQueue()
-		for range maxQueued + 3 {
-			a.polled(cache.Poll{URL: "https://one.example/feed", Updated: true})
-		}
-		if n := a.dropped.Load(); n != 3 {
-			t.Errorf("%d polls were dropped, want 3", n)
-		}
-	})
+	logger, logged := observer.New(zapcore.WarnLevel)
+	e := newEngine(Parts{})
+	e.app.Store(&App{log: zap.New(logger)})
+	for range maxQueued + 3 {
+		e.queueEvents(cache.Poll{URL: "https://one.example/feed", Updated: true})
+	}
+	if n := logged.Len(); n != 3 {
+		t.Errorf("%d events were dropped, want 3", n)
+	}
 }

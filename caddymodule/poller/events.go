@@ -6,7 +6,6 @@ package poller
 import (
 	"context"
 	"runtime/debug"
-	"sync/atomic"
 
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/modules/caddyevents"
@@ -93,28 +92,20 @@ func eventData(name string, p *cache.Poll) map[string]any {
 	return data
 }
 
-// eventQueue has the polls whose events are to be emitted. Handlers of events may be slow (a
-// command, an HTTP request), and polls must not wait for them. So events are queued, and each
-// configuration has one goroutine that emits them in order.
-type eventQueue struct {
-	polls   chan *cache.Poll
-	dropped atomic.Int64 // polls that found the queue full
-}
-
 // maxQueued bounds the polls that wait for slow handlers of events.
 const maxQueued = 1000
 
-func newEventQueue() *eventQueue { return &eventQueue{polls: make(chan *cache.Poll, maxQueued)} }
-
-// polled queues a poll if it has events. It never blocks.
-func (q *eventQueue) polled(p cache.Poll) {
+// queueEvents queues a poll if it has events. It never blocks: handlers of events may be slow (a command,
+// an HTTP request), and polls must not wait for them. Each configuration has one goroutine that
+// emits events in order.
+func (e *Engine) queueEvents(p cache.Poll) {
 	if len(eventsOf(&p)) == 0 {
 		return
 	}
 	select {
-	case q.polls <- &p:
+	case e.events <- &p:
 	default:
-		q.dropped.Add(1)
+		e.app.Load().log.Warn("an event was dropped, as handlers of events are slow", zap.String("feed", feedurl.Redact(ReadersURL(p.URL))))
 	}
 }
 
@@ -123,19 +114,19 @@ type emitter struct {
 	ctx    caddy.Context
 	log    *zap.Logger
 	events *caddyevents.App
-	queue  *eventQueue
+	polls  <-chan *cache.Poll
 }
 
 // connect emits an engine's events in the events app of a configuration once that has
 // started. Before, the events app adds subscriptions without a lock, so that emitting
 // an event would be a data race. Caddy starts apps in any order.
-func connect(ctx caddy.Context, log *zap.Logger, q *eventQueue) error {
+func connect(ctx caddy.Context, log *zap.Logger, polls <-chan *cache.Poll) error {
 	app, err := ctx.App("events")
 	if err != nil {
 		return err
 	}
 	events := app.(*caddyevents.App)
-	return events.On("started", &emitter{ctx, log, events, q})
+	return events.On("started", &emitter{ctx, log, events, polls})
 }
 
 // Handle starts to emit when Caddy itself says that all apps have started.
@@ -151,10 +142,7 @@ func (e *emitter) run() {
 	for e.ctx.Err() == nil {
 		select {
 		case <-e.ctx.Done():
-		case p := <-e.queue.polls:
-			if n := e.queue.dropped.Swap(0); n > 0 {
-				e.log.Warn("events were dropped, as their handlers are slow", zap.Int64("polls", n))
-			}
+		case p := <-e.polls:
 			e.emit(p)
 		}
 	}
