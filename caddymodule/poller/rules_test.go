@@ -5,7 +5,6 @@ package poller
 
 import (
 	"encoding/json"
-	"net/url"
 	"slices"
 	"strings"
 	"testing"
@@ -15,7 +14,6 @@ import (
 
 	"github.com/feedpollard/pollard/caddymodule/config"
 	"github.com/feedpollard/pollard/internal/feedurl"
-	"github.com/feedpollard/pollard/internal/origintest"
 	"github.com/feedpollard/pollard/policy"
 	"github.com/feedpollard/pollard/upstream"
 )
@@ -153,28 +151,5 @@ func TestPacingOfAllHosts(t *testing.T) {
 	want := []upstream.HostRule{{Pattern: "a.example", Spacing: 5 * time.Second}, {Pattern: "*", Spacing: -1, Concurrency: 3}}
 	if got := a.Upstream().Hosts; !slices.Equal(got, want) {
 		t.Errorf("got %+v, want %+v", got, want)
-	}
-}
-
-// The proxy of the configuration is what polls go through, with its placeholders replaced.
-func TestProxyOfTheConfiguration(t *testing.T) {
-	origin := origintest.New(origintest.OK(origintest.Feed(1, ""))).Start(t)
-	proxy := &origintest.Proxy{To: origin.Listener.Addr().String(), User: url.UserPassword("u", "p")}
-	t.Setenv("POLLARD_TEST_PROXY", "http://u:p@"+proxy.Start(t))
-	a, err := Resolve([]byte(`{"proxy": "{env.POLLARD_TEST_PROXY}", "hosts": [{"pattern": "*.example", "proxy": "{env.POLLARD_TEST_PROXY}"}, {"pattern": "off.example", "proxy": "off"}]}`))
-	if err != nil {
-		t.Fatal(err)
-	}
-	client := upstream.New()
-	defer client.Close()
-	client.Apply(a.Upstream())
-	for _, feed := range []string{"http://8.8.8.8/feed", "http://a.example/feed", "http://off.example/feed"} {
-		answer := client.Poll(t.Context(), policy.Ask{URL: feedurl.MustParse(feed), Timeout: time.Minute, MaxBody: 1 << 20})
-		if good := answer.Failure == ""; good != (feed != "http://off.example/feed") {
-			t.Errorf("%s: failure %q: %v", feed, answer.Failure, answer.Err)
-		}
-	}
-	if len(proxy.Asked()) != 2 {
-		t.Errorf("the proxy got %v, want two requests", proxy.Asked())
 	}
 }
