@@ -157,7 +157,7 @@ func (a *App) Provision(ctx caddy.Context) error {
 	if err := a.engine.metrics.register(ctx.GetMetricsRegistry()); err != nil {
 		return err
 	}
-	return connect(ctx, a.log, a.engine.events)
+	return connect(ctx, a)
 }
 
 // Resolve returns the app of a JSON configuration, which may be empty, with rules and

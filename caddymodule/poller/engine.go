@@ -155,10 +155,24 @@ func (e *Engine) takeOver(a *App) error {
 	if len(a.shields) > 0 {
 		go a.findEarlier(context.Background(), e.store)
 	}
+	feeds := a.cache.Feeds
+	if n := len(e.apps); n > 0 {
+		feeds = e.apps[n-1].cache.Feeds // until it has started
+	}
 	e.apps = append(e.apps, a)
-	e.apply(a)
+	e.apply(a, feeds)
 	e.taken.Store(time.Now().UnixNano())
 	return nil
+}
+
+// started puts the feeds of an app in force when all apps of its configuration have started. The store
+// remembers for days which feeds are configured, and must not learn it from a configuration that fails.
+func (e *Engine) started(a *App) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.app.Load() == a && slices.Contains(e.apps, a) {
+		e.apply(a, a.cache.Feeds)
+	}
 }
 
 // open opens the store and the cache, unless they are open.
@@ -219,10 +233,12 @@ func extendStart(opened <-chan struct{}) {
 	}
 }
 
-func (e *Engine) apply(a *App) {
+func (e *Engine) apply(a *App, feeds []string) {
 	e.origin.Apply(a.upstream)
 	e.app.Store(a)
-	e.cache.Load().Apply(a.cache)
+	settings := a.cache
+	settings.Feeds = feeds
+	e.cache.Load().Apply(settings)
 }
 
 // release ends an app. If it was in force, the one before it is again. If it was the last,
@@ -238,7 +254,7 @@ func (e *Engine) release(a *App) {
 	switch {
 	case i < len(e.apps): // a newer one is in force
 	case i > 0:
-		e.apply(e.apps[i-1])
+		e.apply(e.apps[i-1], e.apps[i-1].cache.Feeds)
 	default:
 		// Caddy closes the log's writers and the events app next. A poll in flight is
 		// still counted, because its origin has received the request.

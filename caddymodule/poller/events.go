@@ -112,26 +112,26 @@ func (e *Engine) queueEvents(p cache.Poll) {
 // emitter emits the events of an engine in the events app of one configuration.
 type emitter struct {
 	ctx    caddy.Context
-	log    *zap.Logger
+	app    *App
 	events *caddyevents.App
-	polls  <-chan *cache.Poll
 }
 
-// connect emits an engine's events in the events app of a configuration once that has
+// connect emits the events of an app's engine in the events app of its configuration once that has
 // started. Before, the events app adds subscriptions without a lock, so that emitting
 // an event would be a data race. Caddy starts apps in any order.
-func connect(ctx caddy.Context, log *zap.Logger, polls <-chan *cache.Poll) error {
+func connect(ctx caddy.Context, a *App) error {
 	app, err := ctx.App("events")
 	if err != nil {
 		return err
 	}
 	events := app.(*caddyevents.App)
-	return events.On("started", &emitter{ctx, log, events, polls})
+	return events.On("started", &emitter{ctx, a, events})
 }
 
 // Handle starts to emit when Caddy itself says that all apps have started.
 func (e *emitter) Handle(_ context.Context, event caddy.Event) error {
 	if event.Origin() == nil {
+		e.app.engine.started(e.app)
 		go e.run()
 	}
 	return nil
@@ -142,7 +142,7 @@ func (e *emitter) run() {
 	for e.ctx.Err() == nil {
 		select {
 		case <-e.ctx.Done():
-		case p := <-e.polls:
+		case p := <-e.app.engine.events:
 			e.emit(p)
 		}
 	}
@@ -152,7 +152,7 @@ func (e *emitter) run() {
 func (e *emitter) emit(p *cache.Poll) {
 	defer func() {
 		if panicked := recover(); panicked != nil {
-			e.log.Error("handler of an event panicked", zap.Any("panic", panicked), zap.ByteString("stack", debug.Stack()))
+			e.app.log.Error("handler of an event panicked", zap.Any("panic", panicked), zap.ByteString("stack", debug.Stack()))
 		}
 	}()
 	for _, name := range eventsOf(p) {

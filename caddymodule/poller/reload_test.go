@@ -27,12 +27,13 @@ func TestFailedReloadLeavesNoFeed(t *testing.T) {
 	}
 	stage.RunGateways(t, web, func(t *testing.T, o *stage.Stage) {
 		o.MustLoadFeeds("", "prefetch", "feed /one.xml https://one.example/feed")
-		for _, apps := range []string{`"failing":{},`, `"events":{"subscriptions":[{"handlers":[{"handler":"none"}]}]},`} {
-			o.Apps = apps
+		const failing = `"failing":{},`
+		for _, apps := range []string{failing, failing, failing, `"events":{"subscriptions":[{"handlers":[{"handler":"none"}]}]},`} {
+			o.Apps = apps // which start in any order
 			if o.LoadFeeds("", "prefetch", "feed /one.xml https://one.example/feed\nfeed /two.xml https://two.example/feed") == nil {
 				t.Fatalf("it loads with %s", apps)
 			}
-			time.Sleep(50 * time.Hour)
+			time.Sleep(25 * time.Hour)
 		}
 		if w := stage.Get(t, "http://feeds.test/one.xml", stage.Home); w.Code != 200 {
 			t.Errorf("the feed of the configuration in force: %d", w.Code)
@@ -48,7 +49,8 @@ func TestFailedReloadLeavesNoFeed(t *testing.T) {
 	})
 }
 
-// A reload that changes the proxy keeps the schedule. Shields ask their origin without a proxy.
+// Polls go through the proxy for all hosts or for their own. A reload that changes it keeps the schedule.
+// Shields ask their origin without a proxy.
 func TestProxyAcrossReloads(t *testing.T) {
 	origin := origintest.New(origintest.OK(origintest.Feed(1, ""))).Start(t)
 	first, second := &origintest.Proxy{To: origin.Listener.Addr().String()}, &origintest.Proxy{To: origin.Listener.Addr().String()}
@@ -66,12 +68,13 @@ func TestProxyAcrossReloads(t *testing.T) {
 				t.Errorf("%s: the proxies got %d and %d requests, want %d and %d", target, a, b, ofFirst, ofSecond)
 			}
 		}
-		want("http://feeds.test/http://one.onion/feed", 1, 0)
+		want("http://feeds.test/http://8.8.8.8/feed", 1, 0)
+		want("http://feeds.test/http://one.onion/feed", 2, 0)
 		t.Setenv("POLLARD_TEST_PROXY", "socks5h://"+second.Start(t))
 		s.Load(sites)
 		s.Now(stage.Feed(stage.Sample))
-		want("http://feeds.test/http://one.onion/feed", 1, 0)
-		want("http://feeds.test/http://two.onion/feed", 1, 1)
-		want("http://blog.test/feed", 1, 1)
+		want("http://feeds.test/http://one.onion/feed", 2, 0)
+		want("http://feeds.test/http://two.onion/feed", 2, 1)
+		want("http://blog.test/feed", 2, 1)
 	})
 }

@@ -34,13 +34,13 @@ func init() {
 	})
 }
 
-// failing is an app that does not start.
+// failing is an app that does not start. It takes a second, in which others may have started.
 type failing struct{}
 
 func (failing) CaddyModule() caddy.ModuleInfo {
 	return caddy.ModuleInfo{ID: "failing", New: func() caddy.Module { return failing{} }}
 }
-func (failing) Start() error { return errors.New("failing as it should") }
+func (failing) Start() error { time.Sleep(time.Second); return errors.New("failing as it should") }
 func (failing) Stop() error  { return nil }
 
 // Adapt makes JSON of a Caddyfile.
