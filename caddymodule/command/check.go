@@ -104,7 +104,6 @@ func (o *checkOptions) run(ctx context.Context, argument string, out, stderr io.
 func newClient(app *poller.App, options ...upstream.Option) *upstream.Client {
 	client := upstream.New(options...)
 	s := app.Upstream()
-	s.Version = poller.Version()
 	s.Private = []netip.Prefix{netip.MustParsePrefix("0.0.0.0/0"), netip.MustParsePrefix("::/0")}
 	client.Apply(s)
 	return client

@@ -10,7 +10,6 @@ import (
 	"encoding/json"
 	"io"
 	"net/http"
-	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -21,6 +20,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/feedpollard/pollard/caddymodule/internal/stage"
+	"github.com/feedpollard/pollard/internal/origintest"
 )
 
 const hinted = `<?xml version="1.0"?><rss version="2.0" xmlns:atom="http://www.w3.org/2005/Atom"><channel><title>T</title><link>https://example.com/</link>` +
@@ -184,20 +184,11 @@ func TestExplainText(t *testing.T) {
 }
 
 func TestExplainURL(t *testing.T) {
-	var requests int
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		requests++
-		if r.URL.Path != "/feed.xml" {
-			http.NotFound(w, r)
-			return
-		}
-		w.Header().Set("Cache-Control", "max-age=9000")
-		w.Write([]byte(stage.Sample))
-	}))
-	defer server.Close()
+	origin := origintest.New(origintest.OK(stage.Sample, "Cache-Control", "max-age=9000"), origintest.Status(http.StatusNotFound))
+	server := origin.Start(t)
 	out, code := explainArgs(t, "", server.URL+"/feed.xml", "--json")
-	if code != exitDone || !strings.Contains(out, `"winner": "max-age"`) || requests != 1 {
-		t.Errorf("exit code %d after %d requests: %s", code, requests, out)
+	if n := len(origin.Requests()); code != exitDone || !strings.Contains(out, `"winner": "max-age"`) || n != 1 {
+		t.Errorf("exit code %d after %d requests: %s", code, n, out)
 	}
 	out, code = explainArgs(t, "", server.URL+"/nothing", "--json")
 	if code != exitFailed || !strings.Contains(out, "404") {

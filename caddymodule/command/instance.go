@@ -12,9 +12,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
-	"os"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/caddyserver/caddy/v2"
@@ -106,7 +104,7 @@ func (i *instance) do(ctx context.Context, path, name string) (*http.Response, e
 	resp, err := i.client.Do(r)
 	if err != nil {
 		if opErr, ok := errors.AsType[*net.OpError](err); ok && opErr.Op == "dial" {
-			return nil, fmt.Errorf("no running instance at %s (%w): start one with `pollard run`, or give its admin endpoint with --address", i.address, cause(opErr))
+			return nil, fmt.Errorf("no running instance at %s (%w): start one with `pollard run`, or give its admin endpoint with --address", i.address, opErr.Err)
 		}
 		if u, ok := errors.AsType[*url.Error](err); ok {
 			err = u.Err // the URL in it says nothing new
@@ -146,17 +144,6 @@ func copyJSON(out io.Writer, resp *http.Response) error {
 		return fmt.Errorf("printing the response of the instance: %w", err)
 	}
 	return nil
-}
-
-// cause is what the system said.
-func cause(err error) error {
-	if number, ok := errors.AsType[syscall.Errno](err); ok {
-		return number
-	}
-	if errors.Is(err, os.ErrDeadlineExceeded) {
-		return os.ErrDeadlineExceeded
-	}
-	return err
 }
 
 func (i *instance) refusal(resp *http.Response) error {

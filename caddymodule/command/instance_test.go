@@ -5,23 +5,21 @@ package command
 
 import (
 	"cmp"
+	"encoding/json"
 	"io"
+	"net/http"
+	"net/http/httptest"
 	"path/filepath"
 	"reflect"
 	"slices"
-
-	_ "github.com/feedpollard/pollard/caddymodule/gateway"
-
-	"encoding/json"
-	"net/http"
-	"net/http/httptest"
 	"strings"
-	"sync/atomic"
 	"testing"
 
 	"github.com/spf13/cobra"
 
+	_ "github.com/feedpollard/pollard/caddymodule/gateway"
 	"github.com/feedpollard/pollard/caddymodule/internal/stage"
+	"github.com/feedpollard/pollard/internal/origintest"
 	"github.com/feedpollard/pollard/internal/status"
 )
 
@@ -36,25 +34,6 @@ const anyGateway = `http://feeds.test {
 		clients any
 	}
 }`
-
-// runInstance runs a test on an instance that knows a feed. polls counts the requests
-// that its origin has had.
-func runInstance(t *testing.T, run func(t *testing.T, address, feed string, polls *atomic.Int64)) {
-	t.Helper()
-	var polls atomic.Int64
-	origin := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		polls.Add(1)
-		w.Header().Set("Content-Type", "application/rss+xml")
-		w.Header().Set("Cache-Control", "max-age=7200")
-		w.Write([]byte(stage.Sample))
-	}))
-	defer origin.Close()
-	feed := origin.URL + "/feed.xml"
-	stage.RunInstance(t, "private_upstreams 127.0.0.0/8", anyGateway, func(s *stage.Stage, address string) {
-		stage.WantBody(t, "the gateway", s.Get("http://feeds.test/"+feed), http.StatusOK, "<rss")
-		run(t, address, feed, &polls)
-	})
-}
 
 func TestReadersOfAShield(t *testing.T) {
 	stage.RunInstance(t, "", stage.ShieldedSite("http://blog.test", "/feed*"), func(s *stage.Stage, address string) {
@@ -81,7 +60,10 @@ func TestCommandsThroughASocket(t *testing.T) {
 }
 
 func TestCommandsOfAnInstance(t *testing.T) {
-	runInstance(t, func(t *testing.T, address, feed string, polls *atomic.Int64) {
+	origin := origintest.New(origintest.OK(stage.Sample, "Cache-Control", "max-age=7200"))
+	feed := origin.Start(t).URL + "/feed.xml"
+	stage.RunInstance(t, "private_upstreams 127.0.0.0/8", anyGateway, func(s *stage.Stage, address string) {
+		stage.WantBody(t, "the gateway", s.Get("http://feeds.test/"+feed), http.StatusOK, "<rss")
 		for _, tt := range []struct {
 			name string
 			cmd  func() *cobra.Command
@@ -115,7 +97,7 @@ func TestCommandsOfAnInstance(t *testing.T) {
 			{"forget", forgetCommand, []string{feed}, exitDone, []string{"Forgotten.\n"}},
 			{"list nothing", listCommand, nil, exitDone, []string{"No feeds"}},
 			{"list nothing as JSON", listCommand, []string{"--json"}, exitDone, []string{"[]"}},
-			{"no instance", listCommand, []string{"--address", "unix//nonexistent/admin.sock"}, exitFailed, []string{"pollard: no running instance at unix//nonexistent/admin.sock (no such file or directory): start one with `pollard run`"}},
+			{"no instance", listCommand, []string{"--address", "unix//nonexistent/admin.sock"}, exitFailed, []string{"pollard: no running instance at unix//nonexistent/admin.sock (connect: no such file or directory): start one with `pollard run`"}},
 			{"no address", listCommand, []string{"--address", "a:1-2"}, exitUsage, []string{"pollard: --address \"a:1-2\": expected one such as"}},
 		} {
 			t.Run(tt.name, func(t *testing.T) {
@@ -136,12 +118,12 @@ func TestCommandsOfAnInstance(t *testing.T) {
 				}
 			})
 		}
-		if n := polls.Load(); n != 1 {
+		if n := len(origin.Requests()); n != 1 {
 			t.Errorf("the origin had %d requests, want the one of the gateway", n)
 		}
 		// If the instance does not know a feed, explain asks its origin.
 		out, _, code := runWithErrors(t, explainCommand(), "", "--json", "--address", address, feed+"?another")
-		if n := polls.Load(); code != exitDone || !strings.Contains(out, `"version": "2.0"`) || n != 2 {
+		if n := len(origin.Requests()); code != exitDone || !strings.Contains(out, `"version": "2.0"`) || n != 2 {
 			t.Errorf("explain after %d polls: exit code %d: %s", n, code, out)
 		}
 	})
@@ -180,14 +162,12 @@ func TestListIsSorted(t *testing.T) {
 
 // Addresses that never gave a feed are counted below the list; with --all they are listed.
 func TestListLeavesOutWhatIsNoFeed(t *testing.T) {
-	origin := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	origin := (&origintest.Origin{Answer: func(r *http.Request) origintest.Answer {
 		if r.URL.Path == "/feed.xml" {
-			w.WriteHeader(http.StatusInternalServerError)
-			return
+			return origintest.Status(http.StatusInternalServerError)
 		}
-		http.NotFound(w, r)
-	}))
-	defer origin.Close()
+		return origintest.Status(http.StatusNotFound)
+	}}).Start(t)
 	stage.RunInstance(t, "private_upstreams 127.0.0.0/8\nspacing 0", gatewayWith(origin.URL+"/feed.xml"), func(s *stage.Stage, address string) {
 		list := func(flags ...string) string {
 			out, told, _ := runWithErrors(t, listCommand(), "", append([]string{"--address", address}, flags...)...)
@@ -253,12 +233,7 @@ func TestCommandsOfAStrangeInstance(t *testing.T) {
 
 // The admin API, a gateway's pages and `feeds show` have one JSON form of a feed.
 func TestOneJSONForm(t *testing.T) {
-	origin := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		w.Header().Set("Content-Type", "application/rss+xml")
-		w.Header().Set("ETag", `"1"`)
-		io.WriteString(w, strings.Replace(stage.Sample, "<channel>", "<channel><ttl>180</ttl>", 1))
-	}))
-	defer origin.Close()
+	origin := origintest.New(origintest.OK(strings.Replace(stage.Sample, "<channel>", "<channel><ttl>180</ttl>", 1), "ETag", `"1"`)).Start(t)
 	feed := strings.Replace(origin.URL, "http://", "http://ann:s3cret@", 1) + "/feed.xml"
 	stage.RunInstance(t, "private_upstreams 127.0.0.0/8", gatewayWith(feed), func(s *stage.Stage, address string) {
 		stage.WantBody(t, "the gateway", s.Get("http://feeds.test/configured.xml", "User-Agent", "Reader/1.0"), http.StatusOK, "<rss")
@@ -345,11 +320,7 @@ func TestURLsAreSentAsForms(t *testing.T) {
 // A feed is named by its URL, by its path at a gateway or by its address there, and never by a
 // URL that contains one of these.
 func TestNamesOfFeeds(t *testing.T) {
-	origin := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		w.Header().Set("Content-Type", "application/rss+xml")
-		io.WriteString(w, stage.Sample)
-	}))
-	defer origin.Close()
+	origin := origintest.New(origintest.OK(stage.Sample)).Start(t)
 	site := func(host, lines string) string {
 		return "http://" + host + " {\nbind void/feeds\nfeed_gateway {\nclients any\nallow 127.0.0.1\n" + lines + "\n}\n}\n"
 	}

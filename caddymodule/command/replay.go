@@ -151,14 +151,6 @@ func openLogs(paths []string, stdin io.Reader) (logs []io.Reader, done func(), e
 			return nil, nil, err // names the path already
 		}
 		logs = append(logs, f)
-		info, err := f.Stat()
-		if err == nil && info.IsDir() {
-			err = fmt.Errorf("%s is a folder: expected an access log", path)
-		}
-		if err != nil {
-			done()
-			return nil, nil, err
-		}
 	}
 	return logs, done, nil
 }

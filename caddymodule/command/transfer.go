@@ -110,15 +110,7 @@ func exportFeeds(ctx context.Context, where storeFlags, out, stderr io.Writer) (
 		return err
 	}
 	defer func() { err = errors.Join(err, db.Close()) }()
-	of := ""
-	if totals, err := db.Totals(ctx); err == nil {
-		var all int64
-		for _, n := range totals.Feeds {
-			all += n
-		}
-		of = fmt.Sprintf(" of %d", all)
-	}
-	p := newCounter(stderr, "exported", of)
+	p := newCounter(stderr, "exported")
 	w := bufio.NewWriterSize(out, 1<<16)
 	if err := errors.Join(transfer.Export(ctx, db, w, p.report), w.Flush()); err != nil {
 		return err
@@ -154,7 +146,7 @@ func importFeeds(ctx context.Context, where storeFlags, in io.Reader, stderr io.
 			err = failed
 		}
 	}()
-	p := newCounter(stderr, "imported", "")
+	p := newCounter(stderr, "imported")
 	client := upstream.New()
 	defer client.Close()
 	var refused int64
@@ -179,21 +171,21 @@ func importFeeds(ctx context.Context, where storeFlags, in io.Reader, stderr io.
 // counter reports how far an export or import is.
 type counter struct {
 	out               io.Writer
-	done, of          string
+	done              string
 	feeds             int64
 	started, reported time.Time
 }
 
-func newCounter(out io.Writer, done, of string) *counter {
+func newCounter(out io.Writer, done string) *counter {
 	now := time.Now()
-	return &counter{out: out, done: done, of: of, started: now, reported: now}
+	return &counter{out: out, done: done, started: now, reported: now}
 }
 
 func (p *counter) report(feeds int64) {
 	p.feeds = feeds
 	if now := time.Now(); now.Sub(p.reported) >= reportEvery {
 		p.reported = now
-		fmt.Fprintf(p.out, "%s %d%s feeds\n", p.done, feeds, p.of)
+		fmt.Fprintf(p.out, "%s %d feeds\n", p.done, feeds)
 	}
 }
 
