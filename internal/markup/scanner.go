@@ -185,6 +185,13 @@ func Relation(name string) string {
 	return name
 }
 
+// IsAlternate reports whether a link of Atom leads to the page that an entry or a feed is about
+// (RFC 4287 section 4.2.7.2).
+func IsAlternate(attributes []xml.Attr) bool {
+	rel := strings.TrimSpace(Attribute(attributes, "rel"))
+	return rel == "" || Relation(rel) == "alternate"
+}
+
 // IsDeclaration reports whether an attribute declares a namespace.
 func IsDeclaration(name xml.Name) bool {
 	return name.Space == "xmlns" || name.Space == "" && name.Local == "xmlns"

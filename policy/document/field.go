@@ -78,7 +78,7 @@ func (x *xmlReader) closeEntryField() {
 		x.entry.identify(byID, text)
 	case f.vocabulary == namespace.RSS && f.name == "link":
 		x.entry.identify(byLink, text)
-	case f.vocabulary == namespace.Atom && f.name == "link" && isAlternate(f.attributes):
+	case f.vocabulary == namespace.Atom && f.name == "link" && markup.IsAlternate(f.attributes):
 		x.entry.identify(byLink, []byte(markup.Attribute(f.attributes, "href")))
 	}
 }
@@ -99,10 +99,4 @@ func baseWithin(outer *url.URL, attributes []xml.Attr) *url.URL {
 		}
 	}
 	return outer
-}
-
-// isAlternate reports whether an Atom link is the entry's own (RFC 4287 section 4.2.7.2).
-func isAlternate(attributes []xml.Attr) bool {
-	rel := strings.TrimSpace(markup.Attribute(attributes, "rel"))
-	return rel == "" || strings.EqualFold(rel, "alternate")
 }

@@ -77,10 +77,3 @@ func atomTask(e *element, attributes []xml.Attr) task {
 	}
 	return noTask
 }
-
-// isAlternate reports whether a link of Atom leads to the page that an entry or a feed is about
-// (RFC 4287 section 4.2.7.2).
-func isAlternate(attributes []xml.Attr) bool {
-	rel := strings.TrimSpace(markup.Attribute(attributes, "rel"))
-	return rel == "" || markup.Relation(rel) == "alternate"
-}

@@ -343,7 +343,7 @@ func (x *xmlRewriter) attributes(e *element, t xml.StartElement, values []piece)
 			}
 		case isURL(e, a.Name.Local):
 			x.url(values[i:i+1], e.base)
-			if e.space == namespace.Atom && e.name == "link" && isAlternate(t.Attr) && !x.text.unknown {
+			if e.space == namespace.Atom && e.name == "link" && markup.IsAlternate(t.Attr) && !x.text.unknown {
 				by := byAtomLink
 				if strings.EqualFold(x.tokens.Root.Local, "feed") {
 					by = byLink
