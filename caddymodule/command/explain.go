@@ -219,14 +219,12 @@ func (x subject) explain() (explanation, policy.Decision) {
 
 // sentence says why the next poll would be when it is.
 func (x subject) sentence(d policy.Decision, history policy.History) string {
-	f := status.Facts{Now: x.answer.At, Status: x.answer.Status, Failure: x.answer.Failure, Failures: history.Failures}
+	f := status.Decided(d)
+	f.URL, f.LastStatus, f.LastFailure, f.Failures = feedurl.Shown(x.answer.URL), x.answer.Status, x.answer.Failure, history.Failures
 	if x.answer.Err != nil {
-		f.Error = x.answer.Err.Error()
+		f.LastError = x.answer.Err.Error()
 	}
-	if u, err := feedurl.Parse(x.answer.URL); err == nil {
-		f.Host = u.Name()
-	}
-	return plain(status.Explain(d, f).String())
+	return plain(f.Explain(x.answer.At, nil).String())
 }
 
 func summarize(d policy.Decision) decisionSummary {

@@ -169,7 +169,9 @@ func (x *checker) readFirst() bool {
 	r.Format, r.Version, r.Entries, r.Newest = d.Format, d.Version, d.Rhythm.Entries, d.Rhythm.Changed.UTC()
 	x.decision = policy.Decide(x.Rules, policy.History{}.Update(a, d, false), a, a.At, 0)
 	r.Next, r.Seconds = x.decision.Interval, int64(x.decision.Interval/time.Second)
-	r.Reason = status.Explain(x.decision, status.Facts{Now: a.At, Status: a.Status}).String()
+	f := status.Decided(x.decision)
+	f.LastStatus = a.Status
+	r.Reason = f.Explain(a.At, nil).String()
 	return true
 }
 

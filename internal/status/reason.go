@@ -5,34 +5,15 @@ package status
 
 import (
 	"cmp"
+	"fmt"
 	"net/http"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
 	"github.com/feedpollard/pollard/internal/feedurl"
 	"github.com/feedpollard/pollard/policy"
 )
-
-// Facts are what the wording of a [Reason] needs besides the decision. The sentence
-// leaves out what is zero.
-type Facts struct {
-	Now      time.Time
-	Location *time.Location // of times in the text; nil: UTC
-	Host     string         // the feed's
-	Status   int            // of the last response; 0: there was none
-	Failure  policy.Failure // of the last poll
-	Error    string         // of the last poll, or of the store
-	Failures int            // failed polls in a row
-	Served   time.Time      // since when readers get their version; zero: there is none
-	Spacing  time.Duration  // between two polls of the host
-	Pause    *Pause         // of the host or its domain; nil: not known
-	Target   string         // where a redirect leads
-	Site     bool           // the last response was a web page that names feeds
-	NoFeed   bool           // the address never gave a feed, so only a request causes a poll
-	Shield   bool           // the text is for the publisher of the feed
-}
 
 // Reason says why the next poll is when it is: the cause with its raw value, the
 // setting or field that would change it, and the time. Its JSON form is one text.
@@ -61,21 +42,13 @@ func (r *Reason) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// Explain returns why the next poll of the feed is when it is. It is nil before the first
-// decision.
-func (f *Feed) Explain(now time.Time, in *time.Location) Reason {
-	if f.Winner == "" {
-		return nil
+// Decided returns the status of a feed of which only a decision is known.
+func Decided(d policy.Decision) Feed {
+	f := Feed{LastPoll: d.At, NextPoll: d.Next, Winner: d.Winner, Considered: d.Considered}
+	if d.Next.Equal(policy.Never) {
+		f.NextPoll = time.Time{}
 	}
-	facts := Facts{
-		Now: now, Location: in, Status: f.LastStatus, Failure: f.LastFailure, Error: f.LastError, Failures: f.Failures,
-		Served: f.VersionSince, Spacing: time.Duration(f.Spacing), Pause: f.Pause, Target: f.Alias.String(), Site: f.Site, Shield: f.Shield,
-		NoFeed: f.State == StateUnread && (f.Site || f.LastFailure == policy.FailureNotFound || f.LastFailure == policy.FailureNotFeed),
-	}
-	if u, err := feedurl.Parse(string(f.URL)); err == nil {
-		facts.Host = u.Name()
-	}
-	return Explain(f.Decision(), facts)
+	return f
 }
 
 // Decision is the last decision.
@@ -90,22 +63,32 @@ func (f *Feed) Decision() policy.Decision {
 	return d
 }
 
-// Explain returns why the next poll is when a decision says. Every hint that can win has
-// a sentence.
-func Explain(d policy.Decision, f Facts) Reason {
-	w := &reason{decision: d, facts: f, won: policy.Term{Hint: d.Winner}}
-	if i := slices.IndexFunc(d.Considered, func(t policy.Term) bool { return t.Hint == d.Winner && t.Used }); i >= 0 {
-		w.won = d.Considered[i]
+// Explain returns why the next poll is when it is. Every hint that can win has a sentence, which
+// leaves out what is not known of the feed. Times are in a location; nil: UTC. Before the first
+// decision it returns nil.
+func (f *Feed) Explain(now time.Time, in *time.Location) Reason {
+	if f.Winner == "" {
+		return nil
 	}
-	w.say(cmp.Or(hints[d.Winner].sentence, "Reason: {winner}.{poll}") + "{window}")
+	w := &reason{Feed: f, now: now, in: in, won: policy.Term{Hint: f.Winner}}
+	if u, err := feedurl.Parse(string(f.URL)); err == nil {
+		w.host = u.Name()
+	}
+	if i := slices.IndexFunc(f.Considered, func(t policy.Term) bool { return t.Hint == f.Winner && t.Used }); i >= 0 {
+		w.won = f.Considered[i]
+	}
+	w.say(cmp.Or(hints[f.Winner].sentence, "Reason: {winner}.{poll}") + "{window}")
 	return w.parts
 }
 
+// reason writes the sentences about a feed.
 type reason struct {
-	decision policy.Decision
-	facts    Facts
-	won      policy.Term
-	parts    Reason
+	*Feed
+	now   time.Time
+	in    *time.Location
+	host  string      // empty: not known
+	won   policy.Term // the term that set the time
+	parts Reason
 }
 
 // toPublisher changes a text for the publisher of a shielded feed.
@@ -121,18 +104,16 @@ func (f *Feed) address(text string) string {
 
 // say adds a text with the values of the names in braces.
 func (w *reason) say(text string) {
-	if w.facts.Shield {
-		text = toPublisher.Replace(text)
-	}
+	text = w.address(text)
 	for text != "" {
 		before, rest, _ := strings.Cut(text, "{")
 		name, after, _ := strings.Cut(rest, "}")
 		w.add(before)
 		switch {
 		case name == "next":
-			w.at(w.decision.Next)
+			w.at(w.NextPoll)
 		case name == "since":
-			w.at(w.facts.Served)
+			w.at(w.VersionSince)
 		case values[name] != nil:
 			w.add(values[name](w))
 		case clauses[name] != nil:
@@ -149,41 +130,33 @@ func (w *reason) add(text string) {
 }
 
 func (w *reason) at(t time.Time) {
-	w.parts = append(w.parts, Part{Text: clock(t, w.facts.Now, w.facts.Location), At: t})
+	w.parts = append(w.parts, Part{Text: clock(t, w.now, w.in), At: t})
 }
 
 // values are the values that sentences name.
 var values = map[string]func(*reason) string{
-	"winner":    func(w *reason) string { return w.decision.Winner },
+	"winner":    func(w *reason) string { return w.Winner },
 	"raw":       func(w *reason) string { return w.won.Raw },
+	"given":     func(w *reason) string { return bracketed(w.won.Raw) },
 	"every":     func(w *reason) string { return Frequency(seconded(w.won)) },
 	"length":    func(w *reason) string { return Length(seconded(w.won)) },
 	"wish":      func(w *reason) string { return w.longest().Raw },
 	"wished":    func(w *reason) string { return Frequency(seconded(w.longest())) },
-	"interval":  func(w *reason) string { return Length(w.decision.Interval) },
-	"entries":   func(w *reason) string { return w.term(policy.HintWindow).Raw },
-	"cover":     func(w *reason) string { return Length(seconded(w.term(policy.HintWindow))) },
-	"setting":   func(w *reason) string { return hints[w.decision.Winner].short },
-	"pause":     func(w *reason) string { return Length(seconded(w.term(policy.HintRetryAfter))) },
 	"asked":     func(w *reason) string { return w.term(policy.HintRetryAfter).Raw },
-	"failures":  func(w *reason) string { return strconv.Itoa(w.facts.Failures) },
-	"status":    func(w *reason) string { return statusText(w.facts.Status) },
-	"given":     func(w *reason) string { return bracketed(w.won.Raw) },
-	"host":      (*reason).host,
-	"Host":      func(w *reason) string { return cmp.Or(w.facts.Host, Capitalize(w.host())) },
-	"error":     func(w *reason) string { return bracketed(w.facts.Error) },
+	"status":    func(w *reason) string { return statusText(w.LastStatus) },
+	"host":      func(w *reason) string { return cmp.Or(w.host, w.address("the site")) },
+	"Host":      func(w *reason) string { return cmp.Or(w.host, w.address("The site")) },
+	"error":     func(w *reason) string { return bracketed(w.LastError) },
 	"cause":     func(w *reason) string { return bracketed(w.cause()) },
 	"because":   func(w *reason) string { return bracketed(cmp.Or(w.cause(), w.won.Raw)) },
 	"why":       (*reason).why,
-	"target":    func(w *reason) string { return to(w.facts.Target) },
-	"elsewhere": func(w *reason) string { return cmp.Or(to(w.facts.Target), " to another address") },
+	"target":    func(w *reason) string { return to(w.Alias.String()) },
+	"elsewhere": func(w *reason) string { return cmp.Or(to(w.Alias.String()), " to another address") },
 	"hours":     func(w *reason) string { return hourRanges(w.won.Raw) },
 	"days":      func(w *reason) string { return list(strings.Split(w.won.Raw, ",")) },
 	"period":    func(w *reason) string { period, _, _ := strings.Cut(w.won.Raw, "/"); return period },
 	"times":     func(w *reason) string { _, times, _ := strings.Cut(w.won.Raw, "/"); return times },
-	"gap":       func(w *reason) string { gap, _ := time.ParseDuration(w.won.Raw); return Frequency(gap) },
-	"quiet":     func(w *reason) string { quiet, _ := time.ParseDuration(w.won.Raw); return Length(quiet) },
-	"apart":     func(w *reason) string { return Length(w.facts.Spacing) },
+	"window":    (*reason).window,
 }
 
 // clauses are the parts of sentences that depend on a decision or its facts.
@@ -195,7 +168,7 @@ var clauses = map[string]func(*reason) string{
 		return " It is looked at again when a reader asks for it" + either(w.due(), "", ", {next} at the earliest") + ".{served}"
 	},
 	"served": func(w *reason) string {
-		return either(w.facts.Served.IsZero(), "", " Readers keep getting the version of {since}.")
+		return either(w.VersionSince.IsZero(), "", " Readers keep getting the version of {since}.")
 	},
 	"good": func(w *reason) string {
 		return "The site says that its answer " + either(w.due(), "was", "is") + " good until {next}"
@@ -204,17 +177,20 @@ var clauses = map[string]func(*reason) string{
 		return either(strings.HasPrefix(w.won.Note, "begins"), "it pauses", "an episode comes {every}")
 	},
 	"with others": func(w *reason) string {
-		if w.facts.Pause == nil {
+		if w.Pause == nil {
 			return ""
 		}
-		return ", as do all others there" + waiting[w.facts.Pause.Rank]
+		return ", as do all others there" + waiting[w.Pause.Rank]
 	},
-	"spacing": func(w *reason) string { return either(w.facts.Spacing > 0, ", {apart} apart", "") },
+	"spacing": func(w *reason) string {
+		return either(w.Spacing > 0, ", "+Length(time.Duration(w.Spacing))+" apart", "")
+	},
 	"bound": func(w *reason) string {
 		return either(w.longest().Seconds > 0, hints[w.longest().Hint].request+"; this gateway", "This gateway")
 	},
 	"entries come": func(w *reason) string {
-		return either(strings.HasSuffix(w.won.Note, "without a new entry"), "There has been no new entry for {quiet}", "New entries come about {gap}")
+		gap, _ := time.ParseDuration(w.won.Raw)
+		return either(strings.HasSuffix(w.won.Note, "without a new entry"), "There has been no new entry for "+Length(gap), "New entries come about "+Frequency(gap))
 	},
 	"unvalidated": func(w *reason) string {
 		by := either(strings.HasSuffix(w.won.Note, "come more often"), " (from 4 hours to unvalidated_interval, by how often entries come)", " (unvalidated_interval)")
@@ -223,7 +199,6 @@ var clauses = map[string]func(*reason) string{
 			"The site gives no way to ask whether the feed has changed, so each poll is a full download: {every}"+by+". An ETag or Last-Modified would allow more.")
 	},
 	"failed": (*reason).failed,
-	"window": (*reason).window,
 }
 
 // waiting says for which feeds a pause holds, by its rank.
@@ -242,27 +217,23 @@ func either(condition bool, yes, no string) string {
 }
 
 // due reports whether the time of the next poll has passed.
-func (w *reason) due() bool { return !w.facts.Now.IsZero() && !w.decision.Next.After(w.facts.Now) }
-
-func (w *reason) host() string {
-	return cmp.Or(w.facts.Host, either(w.facts.Shield, "your site", "the site"))
-}
+func (w *reason) due() bool { return !w.NextPoll.IsZero() && !w.NextPoll.After(w.now) }
 
 // cause is the error of the last poll without the host, which the sentence names.
-func (w *reason) cause() string { return strings.TrimPrefix(w.facts.Error, w.facts.Host+": ") }
+func (w *reason) cause() string { return strings.TrimPrefix(w.LastError, w.host+": ") }
 
 // term returns the term of a hint, or the zero Term.
 func (w *reason) term(hint string) policy.Term {
-	i := slices.IndexFunc(w.decision.Considered, func(t policy.Term) bool { return t.Hint == hint })
+	i := slices.IndexFunc(w.Considered, func(t policy.Term) bool { return t.Hint == hint })
 	if i < 0 {
 		return policy.Term{}
 	}
-	return w.decision.Considered[i]
+	return w.Considered[i]
 }
 
 // longest returns the longest of the overruled hints, or the zero Term.
 func (w *reason) longest() (best policy.Term) {
-	for _, t := range w.decision.Considered {
+	for _, t := range w.Considered {
 		if hints[t.Hint].request != "" && t.Seconds > best.Seconds {
 			best = t
 		}
@@ -272,43 +243,45 @@ func (w *reason) longest() (best policy.Term) {
 
 // window says that entries may be missed, and what would change that.
 func (w *reason) window() string {
-	const missed = " Its {entries} cover about {cover}, less than the {interval} between two polls, so some could be missed: "
-	switch winner := hints[w.decision.Winner]; {
-	case w.term(policy.HintWindow).Hint == "":
+	covered, winner := w.term(policy.HintWindow), hints[w.Winner]
+	cure := "only the site can change that."
+	switch {
+	case covered.Hint == "":
 		return ""
 	case strings.HasSuffix(winner.short, "_interval"):
-		return missed + "a smaller {setting} would change that."
-	case winner.request != "", w.decision.Winner == policy.HintSkipHours, w.decision.Winner == policy.HintSkipDays:
-		return missed + "only the site can change that."
+		cure = "a smaller " + winner.short + " would change that."
+	case winner.request == "" && w.Winner != policy.HintSkipHours && w.Winner != policy.HintSkipDays:
+		return "" // it is not an interval, but a pause
 	}
-	return "" // it is not an interval, but a pause
+	return fmt.Sprintf(" Its %s cover about %s, less than the %s between two polls, so some could be missed: %s",
+		covered.Raw, Length(seconded(covered)), Length(w.NextPoll.Sub(w.LastPoll)), w.address(cure))
 }
 
 // failed explains a pause after failures.
 func (w *reason) failed() string {
-	switch f := &w.facts; {
-	case f.Status == http.StatusTooManyRequests: // its Retry-After, if there is one, is shorter than the back-off
-		return "The site answered {status}" + either(f.Failures > 1, " to the last {failures} polls", "") +
-			either(w.term(policy.HintRetryAfter).Seconds > 0, " and asked to be left alone for {pause} (Retry-After: {asked})", "") + ".{retry}{served}"
-	case f.Site:
+	asked := seconded(w.term(policy.HintRetryAfter)) // shorter than the back-off; 0: nothing was asked
+	polls := fmt.Sprintf("last %d polls", w.Failures)
+	switch {
+	case w.LastStatus == http.StatusTooManyRequests:
+		return "The site answered {status}" + either(w.Failures > 1, " to the "+polls, "") +
+			either(asked > 0, " and asked to be left alone for "+Length(asked)+" (Retry-After: {asked})", "") + ".{retry}{served}"
+	case w.Site:
 		return "This is a web page, not a feed. A reader that asks for it gets a list of the feeds that it names.{when asked}"
-	case f.NoFeed:
+	case w.State == StateUnread && (w.LastFailure == policy.FailureNotFound || w.LastFailure == policy.FailureNotFeed):
 		return "This address never gave a feed{why}.{when asked}"
-	case f.Failures > 1:
-		return "The last {failures} polls failed{why}.{retry}{served}"
 	}
-	return "The last poll failed{why}.{retry}{served}"
+	return "The " + either(w.Failures > 1, polls, "last poll") + " failed{why}.{retry}{served}"
 }
 
 func (w *reason) why() string {
 	cause := cmp.Or(w.cause(), w.won.Raw)
-	switch f := &w.facts; {
-	case f.Failure == policy.FailureChallenge:
+	switch {
+	case w.LastFailure == policy.FailureChallenge:
 		return ": " + cause + ". By a contact in the configuration it can see who polls"
-	case f.Status == http.StatusUnauthorized && cause != w.won.Raw:
+	case w.LastStatus == http.StatusUnauthorized && cause != w.won.Raw:
 		return ": " + cause
-	case f.Status >= 300:
-		return bracketed(statusText(f.Status))
+	case w.LastStatus >= 300:
+		return bracketed(statusText(w.LastStatus))
 	}
 	return bracketed(cause)
 }

@@ -45,7 +45,7 @@ func failed(failure policy.Failure, status int, pairs ...string) policy.Answer {
 }
 
 func TestExplain(t *testing.T) {
-	known := Facts{Now: noon, Host: "example.com", Served: served, Spacing: 2 * time.Second}
+	known := Feed{URL: "https://example.com/feed", VersionSince: served, Spacing: Seconds(2 * time.Second)}
 	decided := func(a policy.Answer, hints policy.Hints, rhythm policy.Rhythm) policy.Decision {
 		h := policy.History{Hints: hints, Rhythm: rhythm, Interval: 2 * time.Hour, Answered: true, Validated: true}
 		if a.Failure == policy.FailureNone {
@@ -61,17 +61,17 @@ func TestExplain(t *testing.T) {
 			Considered: []policy.Term{{Hint: winner, Raw: raw, Seconds: int64(wait / time.Second), Used: true}},
 		}
 	}
-	with := func(change func(*Facts)) Facts {
+	with := func(change func(*Feed)) Feed {
 		f := known
 		change(&f)
 		return f
 	}
-	paused := func(rank int) Facts {
-		return with(func(f *Facts) { f.Pause = &Pause{Rank: rank, URL: "https://example.com/refused"} })
+	paused := func(rank int) Feed {
+		return with(func(f *Feed) { f.Pause = &Pause{Rank: rank, URL: "https://example.com/refused"} })
 	}
 	for _, test := range []struct {
 		decision policy.Decision
-		facts    Facts
+		facts    Feed
 		want     string
 	}{
 		{decided(good("Cache-Control", "public, max-age=7500"), policy.Hints{}, policy.Rhythm{}), known,
@@ -121,13 +121,13 @@ func TestExplain(t *testing.T) {
 			"By the times of its entries the feed would be polled every 25 seconds; this gateway polls at most once an hour (min_interval). Next poll: 13:00 UTC."},
 		{decided(good("Retry-After", "36000"), policy.Hints{}, policy.Rhythm{Entries: 10, Dated: 10, Median: 5 * time.Minute}), known,
 			"The site answered nothing and asked to be left alone for 10 hours (Retry-After: 36000). Next poll: 22:00 UTC."},
-		{decided(failed(policy.FailureNotFound, 404), policy.Hints{}, policy.Rhythm{}), with(func(f *Facts) { f.Failures, f.Status = 3, 404 }),
+		{decided(failed(policy.FailureNotFound, 404), policy.Hints{}, policy.Rhythm{}), with(func(f *Feed) { f.Failures, f.LastStatus = 3, 404 }),
 			"The last 3 polls failed (404 Not Found). Next try: tomorrow 04:00 UTC, then less often. Readers keep getting the version of yesterday 09:12 UTC."},
-		{decided(failed(policy.FailureChallenge, 403), policy.Hints{}, policy.Rhythm{}), Facts{Now: noon, Status: 403, Failures: 2, Failure: policy.FailureChallenge, Error: "the site sends a check (X): ask it"},
+		{decided(failed(policy.FailureChallenge, 403), policy.Hints{}, policy.Rhythm{}), Feed{LastStatus: 403, Failures: 2, LastFailure: policy.FailureChallenge, LastError: "the site sends a check (X): ask it"},
 			"The last 2 polls failed: the site sends a check (X): ask it. By a contact in the configuration it can see who polls. Next try: tomorrow 04:00 UTC, then less often."},
-		{decided(failed(policy.FailureForbidden, 401), policy.Hints{}, policy.Rhythm{}), Facts{Now: noon, Host: "example.com", Status: 401, Failures: 1, Error: "example.com: status 401 Unauthorized: a password"},
+		{decided(failed(policy.FailureForbidden, 401), policy.Hints{}, policy.Rhythm{}), Feed{URL: "https://example.com/feed", LastStatus: 401, Failures: 1, LastError: "example.com: status 401 Unauthorized: a password"},
 			"The last poll failed: status 401 Unauthorized: a password. Next try: tomorrow 04:00 UTC, then less often."},
-		{decided(failed(policy.FailureTimeout, 0), policy.Hints{}, policy.Rhythm{}), Facts{Now: noon, Failures: 1, Error: "no complete answer within 30s"},
+		{decided(failed(policy.FailureTimeout, 0), policy.Hints{}, policy.Rhythm{}), Feed{Failures: 1, LastError: "no complete answer within 30s"},
 			"The last poll failed (no complete answer within 30s). Next try: 16:00 UTC, then less often."},
 		{decided(failed(policy.FailureUnasked, 304), policy.Hints{}, policy.Rhythm{}), known,
 			"The site answered \"304 Not Modified\" to a request for the whole feed. Next poll: tomorrow 12:00 UTC."},
@@ -137,13 +137,13 @@ func TestExplain(t *testing.T) {
 			"The feed asks to be polled only between 12:00 and 13:00 GMT (skipHours). Next poll: tomorrow 12:00 UTC."},
 		{decided(good(), policy.Hints{SkipDays: []string{"Wednesday", "Thursday"}}, policy.Rhythm{}), known,
 			"The feed asks not to be polled on Wednesday and Thursday, GMT (skipDays). Next poll: 6 March 00:00 UTC."},
-		{decided(failed(policy.FailureRateLimited, 429, "Retry-After", "86400"), policy.Hints{}, policy.Rhythm{}), with(func(f *Facts) { f.Status = 429 }),
+		{decided(failed(policy.FailureRateLimited, 429, "Retry-After", "86400"), policy.Hints{}, policy.Rhythm{}), with(func(f *Feed) { f.LastStatus = 429 }),
 			"The site answered 429 Too Many Requests and asked to be left alone for 24 hours (Retry-After: 86400). Next poll: tomorrow 12:00 UTC."},
-		{decided(failed(policy.FailureRateLimited, 429, "Retry-After", "3600"), policy.Hints{}, policy.Rhythm{}), Facts{Now: noon, Status: 429, Failures: 1},
+		{decided(failed(policy.FailureRateLimited, 429, "Retry-After", "3600"), policy.Hints{}, policy.Rhythm{}), Feed{LastStatus: 429, Failures: 1},
 			"The site answered 429 Too Many Requests and asked to be left alone for 60 minutes (Retry-After: 3600). Next try: tomorrow 04:00 UTC, then less often."},
-		{decided(failed(policy.FailureRateLimited, 429), policy.Hints{}, policy.Rhythm{}), with(func(f *Facts) { f.Failures, f.Status = 3, 429 }),
+		{decided(failed(policy.FailureRateLimited, 429), policy.Hints{}, policy.Rhythm{}), with(func(f *Feed) { f.Failures, f.LastStatus = 3, 429 }),
 			"The site answered 429 Too Many Requests to the last 3 polls. Next try: tomorrow 04:00 UTC, then less often. Readers keep getting the version of yesterday 09:12 UTC."},
-		{decided(failed(policy.FailureNotFeed, 200), policy.Hints{}, policy.Rhythm{}), Facts{Now: noon, Status: 200, Failures: 1, Site: true},
+		{decided(failed(policy.FailureNotFeed, 200), policy.Hints{}, policy.Rhythm{}), Feed{LastStatus: 200, Failures: 1, Site: true},
 			"This is a web page, not a feed. A reader that asks for it gets a list of the feeds that it names. It is looked at again when a reader asks for it, tomorrow 04:00 UTC at the earliest."},
 		{decided(good("X-RateLimit-Remaining", "0", "X-RateLimit-Reset", "7500"), policy.Hints{}, policy.Rhythm{}), known,
 			"The site's rate limit (remaining 0; reset 7500) is used up until 14:05 UTC."},
@@ -167,52 +167,57 @@ func TestExplain(t *testing.T) {
 		{won("redirect-cooldown", "", 2*time.Hour), known, "The feed redirects to a site that has asked for a pause until 14:00 UTC."},
 		{won(policy.HintHostSlot, "", 2*time.Minute), known,
 			"Waiting for its turn: feeds of example.com are polled one at a time, 2 seconds apart (spacing). Next poll: 12:02 UTC."},
-		{decided(policy.Answer{At: noon, Failure: policy.FailureDNS}, policy.Hints{}, policy.Rhythm{}), with(func(f *Facts) { f.Error = "no such host" }),
+		{decided(policy.Answer{At: noon, Failure: policy.FailureDNS}, policy.Hints{}, policy.Rhythm{}), with(func(f *Feed) { f.LastError = "no such host" }),
 			"example.com could not be reached (no such host); nothing was sent. Next try: 12:01 UTC."},
-		{decided(policy.Answer{At: noon, Failure: policy.FailureDNS}, policy.Hints{}, policy.Rhythm{}), Facts{Now: noon},
+		{decided(policy.Answer{At: noon, Failure: policy.FailureDNS}, policy.Hints{}, policy.Rhythm{}), Feed{},
 			"The site could not be reached (dns); nothing was sent. Next try: 12:01 UTC."},
-		{won(policy.HintBackOff, "", -time.Minute), Facts{Now: noon, Location: time.UTC, Failures: 2, Status: 404},
+		{won(policy.HintBackOff, "", -time.Minute), Feed{Failures: 2, LastStatus: 404},
 			"The last 2 polls failed (404 Not Found). It may be tried again now."},
-		{won(policy.HintBackOff, "", -time.Minute), Facts{Now: noon, Status: 404, Failures: 1, NoFeed: true},
+		{won(policy.HintBackOff, "", -time.Minute), Feed{LastStatus: 404, Failures: 1, State: StateUnread, LastFailure: policy.FailureNotFound},
 			"This address never gave a feed (404 Not Found). It is looked at again when a reader asks for it."},
 		{won(policy.HintMaxAge, "max-age=3600", -time.Minute), known,
 			"The site says that its answer was good until 11:59 UTC. A smaller max-age would bring the next poll forward (Cache-Control: max-age=3600)."},
 		{won(policy.HintPolls, "", -time.Minute), known, "As many polls as this gateway makes at once are under way (polls)."},
-		{won(policy.HintUnsent, "", -time.Minute), with(func(f *Facts) { f.Error = "example.com: looking up the address: no such host" }),
+		{won(policy.HintUnsent, "", -time.Minute), with(func(f *Feed) { f.LastError = "example.com: looking up the address: no such host" }),
 			"example.com could not be reached (looking up the address: no such host); nothing was sent. It may be tried again now."},
 		{won(policy.HintPause, "", time.Minute), known, "The feed cannot be polled yet. Next try: 12:01 UTC."},
 		{decided(failed(policy.FailureGone, 410), policy.Hints{}, policy.Rhythm{}), known,
 			"The site says that the feed is gone for good (410). It is not polled any more, except by hand. Readers keep getting the version of yesterday 09:12 UTC."},
 		{won(policy.HintOffline, "", time.Minute), known,
 			"No site can be reached from here right now. Polls go on when the network is back. Readers keep getting the version of yesterday 09:12 UTC."},
-		{won(policy.HintStore, "", time.Minute), with(func(f *Facts) { f.Error = "no space left on /var/lib" }),
+		{won(policy.HintStore, "", time.Minute), with(func(f *Feed) { f.LastError = "no space left on /var/lib" }),
 			"The record of polls cannot be written (no space left on /var/lib), so nothing is polled. Readers keep getting the version of yesterday 09:12 UTC. Next try: 12:01 UTC."},
 		{won(policy.HintPolls, "", time.Minute), known, "As many polls as this gateway makes at once are under way (polls). Next poll: 12:01 UTC."},
-		{won(policy.HintMoved, "", day), with(func(f *Facts) { f.Target = "https://example.net/" }), "The feed has moved to https://example.net/ for good and is polled there."},
+		{won(policy.HintMoved, "", day), with(func(f *Feed) { f.Alias = "https://example.net/" }), "The feed has moved to https://example.net/ for good and is polled there."},
 		{won("redirect", "", time.Minute), known, "The feed redirects to another address, which must not be polled yet. Next poll: 12:01 UTC."},
-		{won(policy.HintRedirect, "", time.Minute), with(func(f *Facts) { f.Target = "https://example.net/" }),
+		{won(policy.HintRedirect, "", time.Minute), with(func(f *Feed) { f.Alias = "https://example.net/" }),
 			"The feed redirects to https://example.net/, which must not be polled yet. Next poll: 12:01 UTC."},
 		{won("sunspots", "", time.Minute), known, "Reason: sunspots. Next poll: 12:01 UTC."},
 	} {
 		t.Run(test.decision.Winner, func(t *testing.T) {
-			if got := Explain(test.decision, test.facts).String(); got != test.want {
+			f := explained(test.decision, test.facts)
+			parts := f.Explain(noon, nil)
+			if got := parts.String(); got != test.want {
 				t.Errorf("got  %s\nwant %s", got, test.want)
 			}
-			f := test.facts
-			f.Shield = true
-			if got, want := Explain(test.decision, f).String(), toPublisher.Replace(test.want); f.Error == "" && got != want {
-				t.Errorf("of a shield: got  %s\nwant %s", got, want)
-			}
-			for _, part := range Explain(test.decision, test.facts) {
-				if part.Text == "" && part.At.IsZero() {
-					continue
-				}
-				if strings.Contains(part.Text, "UTC") == part.At.IsZero() {
+			for _, part := range parts {
+				if strings.Contains(part.Text, "UTC") == part.At.IsZero() && part.Text != "" {
 					t.Errorf("a time that is no part of its own: %q", part.Text)
 				}
 			}
+			f.Shield = true
+			if got, want := f.Explain(noon, nil).String(), toPublisher.Replace(test.want); f.LastError == "" && got != want {
+				t.Errorf("of a shield: got  %s\nwant %s", got, want)
+			}
 		})
 	}
+}
+
+// explained returns a feed with a decision.
+func explained(d policy.Decision, f Feed) *Feed {
+	decided := Decided(d)
+	f.LastPoll, f.NextPoll, f.Winner, f.Considered = decided.LastPoll, decided.NextPoll, decided.Winner, decided.Considered
+	return &f
 }
 
 // Every token that can win has a sentence of its own, and every name in one has a value.
@@ -249,7 +254,7 @@ func TestEveryWinnerHasASentence(t *testing.T) {
 				return true
 			}
 		}
-		if got := Explain(policy.Decision{Winner: hint, At: noon, Next: noon}, Facts{}).String(); strings.Contains(got, "Reason:") {
+		if got := (&Feed{Winner: hint, LastPoll: noon, NextPoll: noon}).Explain(noon, nil).String(); strings.Contains(got, "Reason:") {
 			t.Errorf("%s: %s", spec.Names[0].Name, got)
 		}
 		return true
