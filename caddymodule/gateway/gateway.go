@@ -101,9 +101,8 @@ type Gateway struct {
 	recent    *recentHosts
 	mayServe  func(from string) error // access.checkFrom
 	pages     *pages.Pages
-	source    *pages.EngineSource // of the pages
-	paths     map[string]string   // canonical URLs of configured feeds, by decoded path
-	chosen    map[string]string   // the first of these paths of each feed, escaped, by its canonical URL
+	paths     map[string]string // canonical URLs of configured feeds, by decoded path
+	chosen    map[string]string // the first of these paths of each feed, escaped, by its canonical URL
 }
 
 // Feed is a feed at a path.

@@ -35,9 +35,8 @@ const (
 )
 
 func (g *Gateway) makePages(ctx caddy.Context, app *poller.App) {
-	g.source = pages.NewSource(app.Engine(), "")
 	g.pages = &pages.Pages{
-		Source:   g.source,
+		Source:   pages.NewSource(app.Engine(), ""),
 		Discover: g.discover,
 		Poller:   pages.NewPoller(app.Upstream(), app.Rules()),
 		Version:  poller.Version(),
@@ -109,7 +108,7 @@ func (g *Gateway) placeOf(r *http.Request, by urlRequest) pages.Place {
 	}
 	if at.Member {
 		group := g.access.group(by)
-		at.Source, at.Unlisted = g.source.For(g.viewer(group, poller.SiteAddress(r)+basePath(r))), group == 0
+		at.Viewer, at.Unlisted = g.viewer(group, poller.SiteAddress(r)+basePath(r)), group == 0
 	}
 	return at
 }

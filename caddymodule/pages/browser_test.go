@@ -26,10 +26,11 @@ import (
 )
 
 // serve runs pages as a gateway mounts them: at the root and, for a holder of the
-// token "secret", below /~secret/.
+// token "secret", below /~secret/; and below /status/ those of a shield.
 func serve(t *testing.T, p *Pages, at Place) *httptest.Server {
 	t.Helper()
 	server := httptest.NewUnstartedServer(nil)
+	shield, atShield := ofShield(p)
 	server.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		at, path := at, r.URL.Path
 		at.Gateway = server.URL + "/"
@@ -42,6 +43,10 @@ func serve(t *testing.T, p *Pages, at Place) *httptest.Server {
 		}
 		if strings.HasPrefix(path, "/https://") {
 			p.ServeSite(w, r, at, Site{URL: "https://blog.example/", Title: "Notes from the river", Feeds: []Found{{URL: "https://blog.example/posts/feed-0.xml", Title: "All posts", Type: "application/atom+xml"}}})
+			return
+		}
+		if name, ok := strings.CutPrefix(path, atShield.Below); ok {
+			shield.ServeHTTP(w, r, atShield, name)
 			return
 		}
 		p.ServeHTTP(w, r, at, strings.TrimPrefix(strings.TrimPrefix(path, "/"), "-/"))
@@ -185,9 +190,9 @@ func TestInBrowser(t *testing.T) {
 			t.Error("without script, filters have no button")
 		}
 		b.follow(t, chromedp.Click(chromedp.CSS(".feeds li a")))
-		b.follow(t, chromedp.Click(chromedp.CSS(`nav a[href$="readers"]`)))
-		if got := get(t, b, chromedp.Text(chromedp.CSS("h1"))); !strings.HasPrefix(got, "41 readers") {
-			t.Errorf("the readers' page is headed %q", got)
+		b.follow(t, chromedp.Click(chromedp.CSS(`nav a[href$="savings"]`)))
+		if got := get(t, b, chromedp.Text(chromedp.CSS("h1"))); !strings.HasPrefix(got, "Sites were spared") {
+			t.Errorf("the page of savings is headed %q", got)
 		}
 		if get(t, b, chromedp.Evaluate[int](`document.querySelectorAll("time[title]").length`)) != 0 {
 			t.Error("the script has run")
@@ -248,7 +253,7 @@ func TestInBrowser(t *testing.T) {
 // everyPage is one address of each kind of page.
 var everyPage = []struct{ name, path string }{
 	{"home", "/"}, {"found", "/?find=https://blog.example/"}, {"feeds", "/-/feeds"}, {"failing", "/-/feeds?state=failing&sort=failures"},
-	{"feed", "/-/feeds?url=https%3A%2F%2Fblog.example%2Fposts%2Ffeed-0.xml"}, {"readers", "/-/readers"}, {"savings", "/-/savings"},
+	{"feed", "/-/feeds?url=https%3A%2F%2Fblog.example%2Fposts%2Ffeed-0.xml"}, {"readers", "/status/readers"}, {"savings", "/-/savings"},
 	{"about", "/-/about"}, {"site", "/https://blog.example/"}, {"problem", "/-/nothing"}, {"error", "/https://none.example/article"},
 }
 

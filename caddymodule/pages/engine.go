@@ -15,7 +15,6 @@ import (
 	"time"
 
 	"github.com/feedpollard/pollard/cache"
-	"github.com/feedpollard/pollard/cache/feedstate"
 	"github.com/feedpollard/pollard/cache/store"
 	"github.com/feedpollard/pollard/caddymodule/poller"
 	"github.com/feedpollard/pollard/internal/feedurl"
@@ -23,33 +22,10 @@ import (
 	"github.com/feedpollard/pollard/internal/status"
 )
 
-// EngineSource is the running engine as a [Source], as one viewer sees it.
-type EngineSource struct {
-	*shared
-	viewer Viewer
-}
-
-// Viewer is who looks at pages, as far as it decides what is shown.
-type Viewer struct {
-	// Name is the same for viewers that are shown the same feeds.
-	Name string
-	// Shown decides which feeds are shown.
-	Shown cache.Shown
-	// Named reports whether the configuration of the gateway names a feed: only of these it is shown
-	// how many ask. Nil: of all.
-	Named func(key string) bool
-	// MayRequest reports whether the viewer may request a URL. Of others that feeds have
-	// moved to, only the host is shown. Nil: it may request all.
-	MayRequest func(feedurl.URL) bool
-	// Address returns the address at the gateway that its operator has chosen for the feed of
-	// a key, or "". Nil: there are none.
-	Address func(key string) string
-}
-
-// shared is what all viewers have in common.
-type shared struct {
+// engineSource is the running engine as a [Source].
+type engineSource struct {
 	engine *poller.Engine
-	shield string
+	shield string // its identity; empty: the pages are those of a gateway
 
 	searches chan struct{} // holds a value for each search that is running
 
@@ -72,54 +48,46 @@ const (
 	countFactor = 20
 )
 
-// NewSource returns the running engine as a source, of a shield or, if shield is empty, of a gateway. It
-// shows no feed before [EngineSource.For] gives it a viewer.
-func NewSource(e *poller.Engine, shield string) *EngineSource {
-	return &EngineSource{
-		&shared{engine: e, shield: shield, counted: make(map[string]*counts), searches: make(chan struct{}, maxSearches)},
-		Viewer{Shown: func(string, string, []feedstate.Group) bool { return false }},
-	}
+// NewSource returns the running engine as a source, of a shield or, if shield is empty, of a gateway.
+func NewSource(e *poller.Engine, shield string) Source {
+	return &engineSource{engine: e, shield: shield, counted: make(map[string]*counts), searches: make(chan struct{}, maxSearches)}
 }
 
-// For returns the source as a viewer sees it.
-func (e *EngineSource) For(v Viewer) *EngineSource { return &EngineSource{e.shared, v} }
-
-// Summary implements [Source]. It counts the feeds that are shown, and says nothing about the rest
-// of the process.
-func (e *EngineSource) Summary(ctx context.Context) (status.Summary, error) {
+// Summary counts the feeds that are shown, and says nothing about the rest of the process.
+func (e *engineSource) Summary(ctx context.Context, v *Viewer) (status.Summary, error) {
 	c, err := e.engine.Opened(ctx)
 	if err != nil {
 		return status.Summary{}, err
 	}
-	n, err := e.count(ctx, c)
+	n, err := e.count(ctx, c, v)
 	if err != nil {
 		return status.Summary{}, err
 	}
-	n.Trouble = e.Trouble()
+	n.Trouble = e.Trouble(v)
 	return n, nil
 }
 
-func (e *EngineSource) Trouble() status.Trouble {
+func (e *engineSource) Trouble(v *Viewer) status.Trouble {
 	var shown status.Trouble
 	if _, c := poller.Running(); c != nil {
 		all := c.Trouble()
 		shown = status.Trouble{Offline: all.Offline, StoreAway: all.StoreAway, OfflineSince: all.OfflineSince, StoreAwaySince: all.StoreAwaySince}
 	}
 	if e.shield != "" {
-		shown.Proxies = e.engine.Limiter.Proxies(func(feed string) bool { return e.viewer.Shown(feed, "", nil) })
+		shown.Proxies = e.engine.Limiter.Proxies(v.shownKey)
 	}
 	return shown
 }
 
-func (e *EngineSource) count(ctx context.Context, c *cache.Cache) (status.Summary, error) {
+func (e *engineSource) count(ctx context.Context, c *cache.Cache, v *Viewer) (status.Summary, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	began := time.Now()
-	if known := e.counted[e.viewer.Name]; known != nil && began.Before(known.until) {
+	if known := e.counted[v.Name]; known != nil && began.Before(known.until) {
 		return known.Summary, nil
 	}
 	n := &counts{Summary: status.Summary{Feeds: make(map[status.State]int64)}}
-	for f, err := range c.Feeds(context.WithoutCancel(ctx), e.viewer.Shown) {
+	for f, err := range c.Feeds(context.WithoutCancel(ctx), v.shown) {
 		if err != nil {
 			return status.Summary{}, err
 		}
@@ -129,16 +97,16 @@ func (e *EngineSource) count(ctx context.Context, c *cache.Cache) (status.Summar
 		}
 	}
 	n.until = time.Now().Add(max(countFor, countFactor*time.Since(began)))
-	e.counted[e.viewer.Name] = n
+	e.counted[v.Name] = n
 	return n.Summary, nil
 }
 
-func (e *EngineSource) Feeds(ctx context.Context, q status.Query) (status.FeedList, error) {
+func (e *engineSource) Feeds(ctx context.Context, v *Viewer, q status.Query) (status.FeedList, error) {
 	c, err := e.engine.Opened(ctx)
 	if err != nil {
 		return status.FeedList{}, err
 	}
-	list, err := e.search(ctx, c, q)
+	list, err := e.search(ctx, c, v, q)
 	if err != nil {
 		return status.FeedList{}, err
 	}
@@ -155,59 +123,59 @@ func (e *EngineSource) Feeds(ctx context.Context, q status.Query) (status.FeedLi
 		return status.FeedList{}, err
 	}
 	for _, f := range feeds {
-		list.Feeds[places[f.ID]] = e.complete(f)
+		list.Feeds[places[f.ID]] = complete(f, v)
 	}
 	return list, nil
 }
 
 // complete completes the status of a feed from the cache, and leaves out what the viewer is not shown.
-func (e *EngineSource) complete(f status.Feed) status.Feed {
+func complete(f status.Feed, v *Viewer) status.Feed {
 	if f.Pause != nil {
 		f.Pause.URL = "" // of a feed that the viewer may not know
 	}
-	if e.viewer.Address != nil {
-		f.Address = e.viewer.Address(string(f.URL))
+	if v.Address != nil {
+		f.Address = v.Address(string(f.URL))
 	}
-	if e.viewer.Named != nil && !e.viewer.Named(string(f.URL)) {
+	if v.Named != nil && !v.Named(string(f.URL)) {
 		f.Subscribers, f.LastAsked = 0, time.Time{}
 	}
 	f = poller.Complete(f)
-	f.Alias = feedurl.Shown(e.reachable(string(f.Alias)))
-	f.Validators.URL = e.reachable(f.Validators.URL)
+	f.Alias = feedurl.Shown(v.reachable(string(f.Alias)))
+	f.Validators.URL = v.reachable(f.Validators.URL)
 	return f
 }
 
 // reachable returns a URL to which a feed has led, or its host alone if the viewer may not request it.
-func (e *EngineSource) reachable(raw string) string {
-	if raw == "" || e.viewer.MayRequest == nil {
+func (v *Viewer) reachable(raw string) string {
+	if raw == "" || v.MayRequest == nil {
 		return raw
 	}
 	u, err := feedurl.Parse(raw)
 	switch {
 	case err != nil:
 		return ""
-	case !e.viewer.MayRequest(u):
+	case !v.MayRequest(u):
 		return u.Name()
 	}
 	return raw
 }
 
-func (e *EngineSource) search(ctx context.Context, c *cache.Cache, q status.Query) (status.FeedList, error) {
+func (e *engineSource) search(ctx context.Context, c *cache.Cache, v *Viewer, q status.Query) (status.FeedList, error) {
 	select {
 	case e.searches <- struct{}{}:
 		defer func() { <-e.searches }()
 	case <-ctx.Done():
 		return status.FeedList{}, ctx.Err()
 	}
-	return status.Select(e.all(ctx, c), q)
+	return status.Select(all(ctx, c, v), q)
 }
 
 // all returns all feeds that are shown, as [cache.Cache.Feeds] has them.
-func (e *EngineSource) all(ctx context.Context, c *cache.Cache) iter.Seq2[status.Feed, error] {
+func all(ctx context.Context, c *cache.Cache, v *Viewer) iter.Seq2[status.Feed, error] {
 	return func(yield func(status.Feed, error) bool) {
-		for f, err := range c.Feeds(ctx, e.viewer.Shown) {
-			if e.viewer.Address != nil {
-				f.Address = e.viewer.Address(string(f.URL))
+		for f, err := range c.Feeds(ctx, v.shown) {
+			if v.Address != nil {
+				f.Address = v.Address(string(f.URL))
 			}
 			f.Pause = nil
 			f.URL = feedurl.Shown(poller.ReadersURL(string(f.URL)))
@@ -218,25 +186,17 @@ func (e *EngineSource) all(ctx context.Context, c *cache.Cache) iter.Seq2[status
 	}
 }
 
-func (e *EngineSource) Feed(ctx context.Context, which Which) (status.Feed, []byte, error) {
-	c, err := e.engine.Opened(ctx)
-	if err != nil {
-		return status.Feed{}, nil, err
-	}
-	key, err := e.key(ctx, c, which)
+func (e *engineSource) Feed(ctx context.Context, v *Viewer, which Which) (status.Feed, []byte, error) {
+	c, key, err := e.find(ctx, v, which)
 	if err != nil {
 		return status.Feed{}, nil, err
 	}
 	f, body, err := e.engine.Status(ctx, c, key, maxParsed)
-	return e.complete(f), body, unknown(err)
+	return complete(f, v), body, unknown(err)
 }
 
-func (e *EngineSource) Refresh(ctx context.Context, which Which) (status.Result, error) {
-	c, err := e.engine.Opened(ctx)
-	if err != nil {
-		return "", err
-	}
-	key, err := e.key(ctx, c, which)
+func (e *engineSource) Refresh(ctx context.Context, v *Viewer, which Which) (status.Result, error) {
+	c, key, err := e.find(ctx, v, which)
 	if err != nil {
 		return "", err
 	}
@@ -251,44 +211,35 @@ func unknown(err error) error {
 	return err
 }
 
-// key returns the key of a feed that these pages show, or [ErrUnknown].
-func (e *EngineSource) key(ctx context.Context, c *cache.Cache, which Which) (string, error) {
-	if which.ID != "" {
-		id, ok := parseID(which.ID)
-		if !ok {
-			return "", ErrUnknown
-		}
-		key, err := c.KeyOf(ctx, id)
-		if err == nil && !c.Shows(ctx, key, e.viewer.Shown) {
-			err = ErrUnknown
-		}
-		return key, unknown(err)
+// find returns the key of a feed that these pages show, or [ErrUnknown].
+func (e *engineSource) find(ctx context.Context, v *Viewer, which Which) (c *cache.Cache, key string, err error) {
+	if c, err = e.engine.Opened(ctx); err != nil {
+		return nil, "", err
 	}
-	u, err := feedurl.Parse(which.URL)
-	if err != nil {
-		return "", ErrUnknown
+	if id, ok := parseID(which.ID); ok {
+		key, err = c.KeyOf(ctx, id)
+	} else if u, invalid := feedurl.Parse(which.URL); invalid != nil || which.ID != "" {
+		err = ErrUnknown
+	} else if key = u.String(); e.shield != "" {
+		key, err = shieldKey(ctx, c, v, key)
 	}
-	if key := u.String(); e.shield == "" {
-		if !c.Shows(ctx, key, e.viewer.Shown) {
-			return "", ErrUnknown
-		}
-		return key, nil
+	if err == nil && !c.Shows(ctx, key, v.shown) {
+		err = ErrUnknown
 	}
-	// The URL that readers know is only a part of the key.
-	found := ""
-	for f, err := range c.Feeds(ctx, e.viewer.Shown) {
+	return c, key, unknown(err)
+}
+
+// shieldKey returns the key of a shield's feed. The URL that readers know is only a part of it.
+func shieldKey(ctx context.Context, c *cache.Cache, v *Viewer, url string) (string, error) {
+	for f, err := range c.Feeds(ctx, v.shown) {
 		if err != nil {
 			return "", err
 		}
-		k, ok := poller.ParseShieldKey(string(f.URL))
-		if ok && k.URL() == u.String() {
-			found = string(f.URL)
+		if k, ok := poller.ParseShieldKey(string(f.URL)); ok && k.URL() == url {
+			return string(f.URL), nil
 		}
 	}
-	if found == "" {
-		return "", ErrUnknown
-	}
-	return found, nil
+	return "", ErrUnknown
 }
 
 func parseID(text string) (id store.ID, ok bool) {
@@ -299,24 +250,21 @@ func parseID(text string) (id store.ID, ok bool) {
 	return id, err == nil
 }
 
-// Readers implements [Source]. They are grouped by User-Agent family.
-func (e *EngineSource) Readers(ctx context.Context) (status.Readers, error) {
-	report := e.engine.Readers(ctx, readers.ReportOptions{Of: e.ofShield, Changes: e.engine.Changes})
+// Readers returns the readers by User-Agent family.
+func (e *engineSource) Readers(ctx context.Context, v *Viewer) (status.Readers, error) {
+	report := e.engine.Readers(ctx, readers.ReportOptions{Of: v.shownKey, Changes: e.engine.Changes})
 	return report.Summary(), nil
 }
-
-// ofShield reports whether the key of a shield's feed is shown.
-func (e *EngineSource) ofShield(key string) bool { return e.viewer.Shown(key, "", nil) }
 
 // maxDays is how many days of traffic are shown.
 const maxDays = 400
 
-// Savings implements [Source]. Of a gateway, they are those of all gateways, so that they do not say
+// Savings returns what origins were spared. Of a gateway, it is that those of all gateways, so that they do not say
 // what one person reads.
-func (e *EngineSource) Savings(ctx context.Context, limit int) (status.Savings, error) {
-	counted, named := e.ofShield, e.ofShield
+func (e *engineSource) Savings(ctx context.Context, v *Viewer, limit int) (status.Savings, error) {
+	counted, named := v.shownKey, v.shownKey
 	if e.shield == "" {
-		counted, named = func(key string) bool { return !poller.IsShielded(key) }, e.viewer.Named
+		counted, named = func(key string) bool { return !poller.IsShielded(key) }, v.Named
 	}
 	traffic := e.engine.Traffic(ctx, counted, named)
 	saved := status.Savings{Total: traffic.Total, Days: []status.DayTraffic{}, Origins: []status.OriginTraffic{}}
@@ -351,6 +299,3 @@ func inOrder(counts map[string]status.Traffic) ([]status.DayTraffic, error) {
 	}
 	return list, nil
 }
-
-// Interface guard.
-var _ Source = (*EngineSource)(nil)

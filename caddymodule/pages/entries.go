@@ -22,7 +22,6 @@ import (
 // foreign text, cut to what fits on a page.
 type Entries struct {
 	Title   string
-	Link    string // to the feed's site, http or https; or empty
 	Newest  []Entry
 	Problem string // why there are none: a sentence
 }
@@ -70,7 +69,7 @@ func newest(ctx context.Context, body []byte, contentType string) (entries Entri
 	if err != nil {
 		return Entries{Problem: "A feed reader's parser refuses this feed: " + feedurl.Short(err.Error(), maxTitle) + "."}
 	}
-	entries = Entries{Title: feedurl.Short(feed.Title, maxTitle), Link: webLink(feed.Link)}
+	entries = Entries{Title: feedurl.Short(feed.Title, maxTitle)}
 	slices.SortStableFunc(feed.Items, func(a, b *gofeed.Item) int { return -cmp.Compare(dateOf(a).Unix(), dateOf(b).Unix()) })
 	for _, item := range feed.Items[:min(len(feed.Items), maxEntries)] {
 		e := Entry{Title: feedurl.Short(item.Title, maxTitle), Link: webLink(item.Link), Date: dateOf(item)}

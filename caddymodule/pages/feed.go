@@ -73,7 +73,7 @@ func (c feedContent) newest() []status.Poll {
 func (c feedContent) Early() bool { return time.Until(c.Refreshable) > 0 }
 
 func (p *Pages) feed(v *visit, which Which) error {
-	f, body, err := v.source.Feed(v.r.Context(), which)
+	f, body, err := p.Source.Feed(v.r.Context(), &v.at.Viewer, which)
 	if err != nil {
 		return unknownFeed(err)
 	}
@@ -117,7 +117,7 @@ func (p *Pages) refresh(v *visit) error {
 		return &problem{status: http.StatusBadRequest, Text: "This form cannot be read.", More: "Go to the page of the feed and try again."}
 	}
 	which := Which{URL: v.r.PostForm.Get("url"), ID: v.r.PostForm.Get("id")}
-	result, err := v.source.Refresh(v.r.Context(), which)
+	result, err := p.Source.Refresh(v.r.Context(), &v.at.Viewer, which)
 	if _, early := errors.AsType[*cache.TooEarly](err); early {
 		result, err = resultEarly, nil
 	}

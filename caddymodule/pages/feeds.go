@@ -69,12 +69,12 @@ func (p *Pages) feeds(v *visit) error {
 	if err != nil {
 		return err
 	}
-	list, err := v.source.Feeds(v.r.Context(), q)
+	list, err := p.Source.Feeds(v.r.Context(), &v.at.Viewer, q)
 	if err != nil {
 		return err
 	}
 	var publisher Publisher
-	if p.Publisher != nil && q.Search == "" && q.State == "" && q.After == "" {
+	if p.shield() && q.Search == "" && q.State == "" && q.After == "" {
 		publisher = p.Publisher(v.r.Context())
 	}
 	if v.wantsJSON() {
@@ -83,7 +83,7 @@ func (p *Pages) feeds(v *visit) error {
 			Publisher
 		}{list, publisher})
 	}
-	summary, err := v.source.Summary(v.r.Context())
+	summary, err := p.Source.Summary(v.r.Context(), &v.at.Viewer)
 	if err != nil {
 		return err
 	}

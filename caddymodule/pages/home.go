@@ -31,11 +31,11 @@ const maxChosen = 10
 // home is the page to begin with. With ?find= it looks for the feeds of a site. (The
 // parameter url is taken: that asks for a feed itself.)
 func (p *Pages) home(v *visit) error {
-	if v.at.Gateway == "" { // there is nothing to begin with but the feeds that there are
+	if p.shield() { // there is nothing to begin with but the feeds that there are
 		v.name = pageFeeds
 		return p.feeds(v)
 	}
-	summary, err := v.source.Summary(v.r.Context())
+	summary, err := p.Source.Summary(v.r.Context(), &v.at.Viewer)
 	if err != nil {
 		return err
 	}

@@ -49,7 +49,7 @@ type atomEntry struct {
 // incidents is a feed of what happened to feeds, for the readers in which people read them. It
 // polls nothing.
 func (p *Pages) incidents(v *visit) error {
-	list, err := v.source.Feeds(v.r.Context(), status.Query{Incident: true, Limit: maxIncidents})
+	list, err := p.Source.Feeds(v.r.Context(), &v.at.Viewer, status.Query{Incident: true, Limit: maxIncidents})
 	if err != nil {
 		return err
 	}

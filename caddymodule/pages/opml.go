@@ -41,7 +41,7 @@ func (p *Pages) subscriptions(v *visit) error {
 		return &problem{status: http.StatusNotFound, Text: "This gateway serves any client, so it lists no feeds."}
 	}
 	list, err := p.outlines(v, v.r.URL.Query().Has("asked"), v.r.URL.Query().Has("direct"))
-	if err != nil || v.source.Trouble().StoreAway {
+	if err != nil || p.Source.Trouble(&v.at.Viewer).StoreAway {
 		v.w.Header().Set("Retry-After", "60") // an empty list would end subscriptions
 		return &problem{status: http.StatusServiceUnavailable, Text: "The list cannot be made now.", More: "Try again in a minute."}
 	}
@@ -102,7 +102,7 @@ func (p *Pages) outlines(v *visit, asked, direct bool) (list []opml.Outline, err
 	}
 	named := len(list) - len(feeds)
 	for q := (status.Query{Sort: status.SortName, Limit: maxListed}); asked; asked = q.After != "" {
-		part, err := v.source.Feeds(v.r.Context(), q)
+		part, err := p.Source.Feeds(v.r.Context(), &v.at.Viewer, q)
 		if err != nil {
 			return nil, err
 		}

@@ -20,6 +20,7 @@ import (
 	"errors"
 	"log/slog"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -53,6 +54,8 @@ type Pages struct {
 	Log *slog.Logger
 }
 
+func (p *Pages) shield() bool { return p.Publisher != nil }
+
 // Place is where the pages are for one request, and what its sender may see.
 type Place struct {
 	// Home is the path of the home page as a browser has to write it, with the
@@ -73,8 +76,7 @@ type Place struct {
 	// Member may see all pages. Others see what is public.
 	Member bool
 
-	// Source is what the sender is shown. Nil: [Pages.Source].
-	Source Source
+	Viewer Viewer
 
 	// Chosen returns the feeds for which the operator has chosen addresses, with URL, Address and
 	// Title only. Nil: there are none to show.
@@ -85,9 +87,6 @@ type Place struct {
 
 	// Unlisted says that lists of feeds and pages of feeds are not served.
 	Unlisted bool
-
-	// Readers says that there are statistics of readers, and a page that shows them.
-	Readers bool
 }
 
 // root is Gateway without the sender's token.
@@ -118,39 +117,37 @@ const (
 
 // route is how a page is served.
 type route struct {
-	method string // GET, which includes HEAD, or POST
-	public bool   // anyone may see it
-	listed bool   // it is about feeds
-	json   bool   // it is to be had as JSON too
-	serve  func(*Pages, *visit) error
+	get, post func(*Pages, *visit) error // get serves HEAD too; nil: the method is refused
+
+	gateway bool // only gateways have the page
+	shield  bool // only shields have it
+	public  bool // anyone may see it
+	listed  bool // it is about feeds
+	json    bool // it is to be had as JSON too
 }
 
 var routes = map[string]route{
-	pageHome:      {method: http.MethodGet, json: true, serve: (*Pages).home},
-	pageFeeds:     {method: http.MethodGet, listed: true, json: true, serve: (*Pages).feeds},
-	pageRefresh:   {method: http.MethodPost, listed: true, serve: (*Pages).refresh},
-	pageReaders:   {method: http.MethodGet, listed: true, json: true, serve: (*Pages).readers},
-	pageSavings:   {method: http.MethodGet, listed: true, json: true, serve: (*Pages).savings},
-	pageAbout:     {method: http.MethodGet, public: true, serve: (*Pages).about},
-	pageOPML:      {method: http.MethodGet, serve: (*Pages).subscriptions}, // POST: rewrite
-	pageIncidents: {method: http.MethodGet, listed: true, serve: (*Pages).incidents},
-	pageStyle:     {method: http.MethodGet, public: true, serve: (*Pages).asset},
-	pageScript:    {method: http.MethodGet, public: true, serve: (*Pages).asset},
-	pageIcon:      {method: http.MethodGet, public: true, serve: (*Pages).asset},
+	pageHome:      {get: (*Pages).home, json: true},
+	pageFeeds:     {get: (*Pages).feeds, listed: true, json: true},
+	pageRefresh:   {post: (*Pages).refresh, listed: true},
+	pageReaders:   {get: (*Pages).readers, shield: true, listed: true, json: true},
+	pageSavings:   {get: (*Pages).savings, listed: true, json: true},
+	pageAbout:     {get: (*Pages).about, public: true},
+	pageOPML:      {get: (*Pages).subscriptions, post: (*Pages).rewriteOPML, gateway: true},
+	pageIncidents: {get: (*Pages).incidents, gateway: true, listed: true},
+	pageStyle:     {get: (*Pages).asset, public: true},
+	pageScript:    {get: (*Pages).asset, public: true},
+	pageIcon:      {get: (*Pages).asset, public: true},
 }
-
-// rewrite is a POST at the address of the list of feeds.
-var rewrite = route{method: http.MethodPost, serve: (*Pages).rewriteOPML}
 
 // Has reports whether there is a page or file of a name.
 func Has(name string) bool { _, ok := routes[name]; return ok }
 
 type visit struct {
-	w      http.ResponseWriter
-	r      *http.Request
-	at     Place
-	name   string
-	source Source
+	w    http.ResponseWriter
+	r    *http.Request
+	at   Place
+	name string
 
 	hasJSON bool
 }
@@ -165,39 +162,36 @@ func (p *Pages) ServeHTTP(w http.ResponseWriter, r *http.Request, at Place, name
 }
 
 func (p *Pages) visit(w http.ResponseWriter, r *http.Request, at Place, name string) *visit {
-	v := &visit{w: w, r: r, at: at, name: name, source: at.Source, hasJSON: routes[name].json}
-	if v.source == nil {
-		v.source = p.Source
-	}
+	v := &visit{w: w, r: r, at: at, name: name, hasJSON: routes[name].json}
 	v.setHeaders()
 	return v
 }
 
 func (p *Pages) serve(v *visit) error {
 	to, ok := routes[v.name]
-	if v.name == pageOPML && v.r.Method == http.MethodPost {
-		to = rewrite
+	serve, allow := to.get, "GET, HEAD"
+	switch {
+	case to.get == nil:
+		serve, allow = to.post, "POST"
+	case to.post != nil:
+		allow += ", POST"
+		if v.r.Method == http.MethodPost {
+			serve = to.post
+		}
 	}
 	switch {
-	case !ok || (v.name == pageOPML || v.name == pageIncidents) && v.at.Gateway == "", v.name == pageIncidents && v.at.Unlisted, v.name == pageReaders && !v.at.Readers:
+	case !ok, to.gateway && p.shield(), to.shield && !p.shield(), v.name == pageIncidents && v.at.Unlisted:
 		return &problem{status: http.StatusNotFound, Text: "There is no such page."}
 	case v.at.Member && v.at.Unlisted && to.listed:
 		return &problem{status: http.StatusForbidden, Text: "This gateway serves any client, so it lists no feeds.",
-			More: "A `token` line in its configuration gives the holder of the token a list."}
-	case !v.at.Member && !to.public && p.Publisher != nil:
+			More: "A line token in its configuration gives the holder of the token a list."}
+	case !v.at.Member && !to.public && p.shield():
 		return &problem{status: http.StatusForbidden, Text: "This page is only for private addresses, and for users who have logged in at this site.",
 			More: "Open it from your own network at the name of the site, at localhost or at an address of the machine. If Pollard polls your site, see the page below."}
 	case !v.at.Member && !to.public:
 		return &problem{status: http.StatusForbidden, Text: "This page is only for users of this gateway.",
 			More: "If you are one, use the address with your token in it. If Pollard polls your site, see the page below."}
-	case v.r.Method != to.method && !(v.r.Method == http.MethodHead && to.method == http.MethodGet):
-		allow := to.method
-		if allow == http.MethodGet {
-			allow = "GET, HEAD"
-		}
-		if v.name == pageOPML {
-			allow += ", POST"
-		}
+	case !slices.Contains(strings.Split(allow, ", "), v.r.Method):
 		v.w.Header().Set("Allow", allow)
 		return &problem{status: http.StatusMethodNotAllowed, Text: "This page does not accept that method.", More: "Expected " + allow + "."}
 	}
@@ -205,7 +199,7 @@ func (p *Pages) serve(v *visit) error {
 	if protection.Check(v.r) != nil {
 		return &problem{status: http.StatusForbidden, Text: "This form was sent by another site.", More: "Nothing was done. Go to the page itself and try again."}
 	}
-	return to.serve(p, v)
+	return serve(p, v)
 }
 
 // ServeSite answers a request by URL for a web page: a page of ours
@@ -305,9 +299,9 @@ func (v *visit) send(code int, contentType string, body []byte) {
 // the middle becomes an error page, not half a page.
 func (p *Pages) render(v *visit, code int, name, title string, content any) error {
 	var body bytes.Buffer
-	shown := page{Place: v.at, Title: title, Section: v.name, Version: strings.TrimPrefix(p.Version, "v"), Shield: p.Publisher != nil, Content: content}
-	if v.at.Member && v.source != nil {
-		shown.Notices = v.source.Trouble().Notices(time.Now(), time.UTC)
+	shown := page{Place: v.at, Title: title, Section: v.name, Version: strings.TrimPrefix(p.Version, "v"), Shield: p.shield(), Content: content}
+	if v.at.Member {
+		shown.Notices = p.Source.Trouble(&v.at.Viewer).Notices(time.Now(), time.UTC)
 	}
 	err := templates[name].Execute(&body, shown)
 	if err != nil {

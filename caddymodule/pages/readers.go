@@ -5,8 +5,6 @@ package pages
 
 import (
 	"cmp"
-	"fmt"
-	"html/template"
 	"net/http"
 	"slices"
 
@@ -16,7 +14,6 @@ import (
 type readersContent struct {
 	status.Readers
 	Sort string // bytes, requests or refused
-	All  bool
 	Rows []status.Reader
 }
 
@@ -33,34 +30,18 @@ var readerOrders = []struct {
 // Orders are the orders of readers.
 func (c readersContent) Orders() any { return readerOrders }
 
-// Chart shows the requests by hour of day.
-func (c readersContent) Chart() template.HTML {
-	columns := make([]column, 0, len(c.Hours))
-	for hour, n := range c.Hours {
-		col := column{rest: n, title: fmt.Sprintf("%02d:00 to %02d:59 GMT: %s", hour, hour, status.Count(n, "request"))}
-		if hour%6 == 0 {
-			col.label = fmt.Sprintf("%02d:00", hour)
-		}
-		columns = append(columns, col)
-	}
-	return chart("Requests by hour of day, GMT", columns)
-}
-
 func (p *Pages) readers(v *visit) error {
-	record, err := v.source.Readers(v.r.Context())
+	record, err := p.Source.Readers(v.r.Context(), &v.at.Viewer)
 	if err != nil {
 		return err
 	}
-	c := readersContent{Sort: readerOrders[0].Name, All: v.r.URL.Query().Has("all")}
-	by := readerOrders[0].by
-	for _, order := range readerOrders {
-		if order.Name == v.r.URL.Query().Get("sort") {
-			c.Sort, by = order.Name, order.by
+	order := readerOrders[0]
+	for _, o := range readerOrders {
+		if o.Name == v.r.URL.Query().Get("sort") {
+			order = o
 		}
 	}
-	families := append([]status.Reader{}, record.Families...)
-	slices.SortStableFunc(families, func(a, b status.Reader) int { return cmp.Compare(by(b), by(a)) })
-	record.Families = families[:min(len(families), maxRows)]
-	c.Readers, c.Rows = record, families[:min(len(families), v.rows())]
-	return p.answer(v, http.StatusOK, "readers", "Readers", record, c)
+	families := slices.SortedStableFunc(slices.Values(record.Families), func(a, b status.Reader) int { return cmp.Compare(order.by(b), order.by(a)) })
+	record.Families = families[:min(len(families), jsonRows)]
+	return p.answer(v, http.StatusOK, "readers", "Readers", record, readersContent{record, order.Name, families[:min(len(families), pageRows)]})
 }

@@ -9,36 +9,62 @@ import (
 	"net/netip"
 	"net/url"
 
+	"github.com/feedpollard/pollard/cache"
+	"github.com/feedpollard/pollard/cache/feedstate"
 	"github.com/feedpollard/pollard/internal/feedurl"
 	"github.com/feedpollard/pollard/internal/status"
 )
 
-// Source is what pages show. Its methods may be called concurrently. Errors other than
+// Source is what pages show to a viewer. Its methods may be called concurrently. Errors other than
 // those named here are logged, not shown.
 type Source interface {
 	// Summary describes all feeds.
-	Summary(ctx context.Context) (status.Summary, error)
+	Summary(ctx context.Context, v *Viewer) (status.Summary, error)
 
 	// Trouble is what keeps the poller from its work. It does not wait for the store.
-	Trouble() status.Trouble
+	Trouble(v *Viewer) status.Trouble
 
 	// Feeds lists feeds; see [status.Select].
-	Feeds(ctx context.Context, q status.Query) (status.FeedList, error)
+	Feeds(ctx context.Context, v *Viewer, q status.Query) (status.FeedList, error)
 
 	// Feed returns the status of a feed and the body of its version, if that is small
 	// enough to be parsed, or [ErrUnknown].
-	Feed(ctx context.Context, which Which) (status.Feed, []byte, error)
+	Feed(ctx context.Context, v *Viewer, which Which) (status.Feed, []byte, error)
 
 	// Refresh polls a feed now, if its rules allow a poll by hand, and waits for the
 	// result. It fails with [ErrUnknown] or [*cache.TooEarly].
-	Refresh(ctx context.Context, which Which) (status.Result, error)
+	Refresh(ctx context.Context, v *Viewer, which Which) (status.Result, error)
 
 	// Readers returns the families of readers.
-	Readers(ctx context.Context) (status.Readers, error)
+	Readers(ctx context.Context, v *Viewer) (status.Readers, error)
 
 	// Savings returns the traffic that origins were spared, with at most limit origins.
-	Savings(ctx context.Context, limit int) (status.Savings, error)
+	Savings(ctx context.Context, v *Viewer, limit int) (status.Savings, error)
 }
+
+// Viewer is who looks at pages, as far as it decides what is shown.
+type Viewer struct {
+	// Name is the same for viewers that are shown the same feeds.
+	Name string
+	// Shown decides which feeds are shown. Nil: none.
+	Shown cache.Shown
+	// Named reports whether the configuration of the gateway names a feed: only of these it is shown
+	// how many ask. Nil: of all.
+	Named func(key string) bool
+	// MayRequest reports whether the viewer may request a URL. Of others that feeds have
+	// moved to, only the host is shown. Nil: it may request all.
+	MayRequest func(feedurl.URL) bool
+	// Address returns the address at the gateway that its operator has chosen for the feed of
+	// a key, or "". Nil: there are none.
+	Address func(key string) string
+}
+
+func (v *Viewer) shown(key, from string, groups []feedstate.Group) bool {
+	return v.Shown != nil && v.Shown(key, from, groups)
+}
+
+// shownKey reports whether the feed of a key is shown, whoever asked for it.
+func (v *Viewer) shownKey(key string) bool { return v.shown(key, "", nil) }
 
 // ErrUnknown reports that a feed is not known, or not shown by these pages.
 var ErrUnknown = errors.New("pages: unknown feed")

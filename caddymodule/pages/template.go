@@ -4,6 +4,7 @@
 package pages
 
 import (
+	"bytes"
 	"cmp"
 	"embed"
 	"encoding/hex"
@@ -102,12 +103,11 @@ var templates = func() map[string]*template.Template {
 		"num": humanize.Comma, "size": status.Size, "percent": status.Percent, "counted": status.Count, "length": status.Short, "took": func(s status.Seconds) string { return status.Short(time.Duration(s)) },
 		"in":     func(t time.Time) string { return status.Until(t, time.Now()) },
 		"ago":    func(t time.Time) string { return status.Ago(t, time.Now()) },
-		"plural": status.Plural, "meaning": status.HintMeaning, "short": status.HintShort, "bars": bars, "timeline": pollsChart, "uptime": status.Uptime, "last": status.Last, "often": status.Frequency, "splitURL": splitURL,
+		"plural": status.Plural, "meaning": status.HintMeaning, "short": status.HintShort, "bars": bars, "uptime": status.Uptime, "last": status.Last, "often": status.Frequency, "splitURL": splitURL,
 		"pushed":   func(p *status.Push) string { return p.Sentence(time.Now()) },
 		"next":     func(f status.Feed) string { return f.Next(time.Now()) },
 		"int64":    func(n int) int64 { return int64(n) },
 		"seconds":  func(n int64) time.Duration { return time.Duration(n) * time.Second },
-		"duration": func(s status.Seconds) time.Duration { return time.Duration(s) },
 		"feedType": feedType,
 		"rfc3339":  func(t time.Time) string { return t.UTC().Format(time.RFC3339) },
 		"utc":      func(t time.Time) string { return t.UTC().Format("2 Jan 2006, 15:04 UTC") },
@@ -155,16 +155,12 @@ var assets = func() map[string]file {
 func (p *Pages) asset(v *visit) error {
 	f := assets[v.name]
 	h := v.w.Header()
-	tag := `"` + f.tag + `"`
-	h.Set("ETag", tag)
+	h.Set("Content-Type", f.contentType)
+	h.Set("ETag", `"`+f.tag+`"`)
 	h.Set("Cache-Control", "public, max-age=86400")
 	if v.r.URL.RawQuery == f.tag { // this content never changes at this address
 		h.Set("Cache-Control", "public, max-age=31536000, immutable")
 	}
-	if v.r.Header.Get("If-None-Match") == tag {
-		v.w.WriteHeader(http.StatusNotModified)
-		return nil
-	}
-	v.send(http.StatusOK, f.contentType, f.body)
+	http.ServeContent(v.w, v.r, "", time.Time{}, bytes.NewReader(f.body))
 	return nil
 }

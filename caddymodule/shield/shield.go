@@ -133,6 +133,7 @@ type Shield struct {
 	origin   *origin
 	entries  *entries
 	pages    *pages.Pages // nil without status
+	viewer   pages.Viewer // of the pages
 
 	upstreams []string // addresses in the origin block
 	loop      *loop

@@ -27,11 +27,12 @@ func (s *Shield) makePages(ctx caddy.Context, app *poller.App) {
 	if s.Status == "" {
 		return
 	}
+	s.viewer.Shown = func(key, _ string, _ []feedstate.Group) bool {
+		k, ok := poller.ParseShieldKey(key)
+		return ok && app.Serves(s, k)
+	}
 	s.pages = &pages.Pages{
-		Source: pages.NewSource(s.engine, s.identity).For(pages.Viewer{Shown: func(key, _ string, _ []feedstate.Group) bool {
-			k, ok := poller.ParseShieldKey(key)
-			return ok && app.Serves(s, k)
-		}}),
+		Source:    pages.NewSource(s.engine, s.identity),
 		Publisher: s.publisher,
 		Poller:    pages.NewPoller(app.Upstream(), s.rules),
 		Version:   poller.Version(),
@@ -48,11 +49,11 @@ const (
 
 // publisher returns what of the site keeps the shield from its work.
 func (s *Shield) publisher(ctx context.Context) pages.Publisher {
-	p := pages.Publisher{Passed: s.entries.passed.of(s.serves), Proxies: s.pages.Source.Trouble().Proxies}
+	p := pages.Publisher{Passed: s.entries.passed.of(s.serves), Proxies: s.pages.Source.Trouble(&s.viewer).Proxies}
 	if notice := s.loopNotice(); notice != "" {
 		p.Notices = append(p.Notices, notice)
 	}
-	list, err := s.pages.Source.Feeds(ctx, status.Query{Limit: maxExamined})
+	list, err := s.pages.Source.Feeds(ctx, &s.viewer, status.Query{Limit: maxExamined})
 	if err != nil {
 		return p // the page itself says so
 	}
@@ -107,7 +108,7 @@ func (s *Shield) serveStatus(w http.ResponseWriter, r *http.Request) bool {
 			base = before + home
 		}
 	}
-	s.pages.ServeHTTP(w, r, pages.Place{Home: base + "/", Below: base + "/", Member: s.member(r), Readers: true}, name)
+	s.pages.ServeHTTP(w, r, pages.Place{Home: base + "/", Below: base + "/", Member: s.member(r), Viewer: s.viewer}, name)
 	return true
 }
 

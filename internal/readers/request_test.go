@@ -38,22 +38,6 @@ func TestFromHTTP(t *testing.T) {
 	}
 }
 
-func TestCompressible(t *testing.T) {
-	for _, tc := range []struct {
-		lines []string
-		want  bool
-	}{
-		{nil, false}, {[]string{""}, false}, {[]string{"identity"}, false}, {[]string{"deflate"}, false},
-		{[]string{"gzip"}, true}, {[]string{"GZIP"}, true}, {[]string{"x-gzip"}, true}, {[]string{"br"}, true}, {[]string{"zstd"}, true},
-		{[]string{"*"}, true}, {[]string{"deflate, gzip;q=0.1"}, true}, {[]string{"identity", "br"}, true},
-		{[]string{"gzip;q=0"}, false}, {[]string{"gzip; Q=0.000, identity"}, false}, {[]string{"gzip;q=0, br"}, true}, {[]string{"gzip;q=0.001"}, true},
-	} {
-		if got := acceptsCompression(tc.lines); got != tc.want {
-			t.Errorf("%q: %v", tc.lines, got)
-		}
-	}
-}
-
 func TestPerson(t *testing.T) {
 	for _, tc := range []struct {
 		name string

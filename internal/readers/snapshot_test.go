@@ -150,28 +150,6 @@ func TestSnapshotsAreBounded(t *testing.T) {
 	}
 }
 
-// Sketches of nodes and of earlier processes are merged.
-func TestSketchesAreMerged(t *testing.T) {
-	now := start()
-	nodes := []*Feeds{NewFeeds(nil), NewFeeds(nil)}
-	var all []FeedSketch
-	for i, f := range nodes {
-		for n := range 100 {
-			f.Feed(feed).CountReader(key.Reader("A", netip.AddrFrom4([4]byte{byte(i), byte(n), 0, 1})))
-		}
-		all = append(all, f.Sketches(now, 10)...)
-	}
-	for name, f := range map[string]*Feeds{"the first": nodes[0], "the second": nodes[1], "a new one": NewFeeds(nil)} {
-		f.MergeSketches(all, now)
-		if got := f.Subscribers(feed, now); got < 180 || got > 220 {
-			t.Errorf("%s counts %d readers, want about 200", name, got)
-		}
-	}
-	if got := nodes[0].Sketches(now, 0); len(got) != 0 {
-		t.Errorf("%d sketches beyond the limit", len(got))
-	}
-}
-
 // The answers of each feed are taken once, also those of a feed that is evicted.
 func TestAnswersAreTakenOnce(t *testing.T) {
 	var taken Served

@@ -16,13 +16,6 @@ for (const time of document.querySelectorAll("time[datetime]")) {
 	time.textContent = format.format(at);
 }
 
-// Hours of the day are GMT without this script.
-const hour = (text) => today.format(new Date(new Date().toISOString().slice(0, 11) + text + "Z"));
-for (const node of document.querySelectorAll("[data-hour]")) node.textContent = hour(node.textContent);
-for (const node of document.querySelectorAll("[data-hours] text:not(.side)")) node.textContent = hour(node.textContent);
-for (const node of document.querySelectorAll("[data-hours] title")) node.textContent = node.textContent.replace(/^(\S+) to (\S+) GMT/, (_, from, to) => hour(from) + " to " + hour(to));
-for (const node of document.querySelectorAll("[data-zone]")) node.textContent = "your time";
-
 const spoken = document.createElement("p");
 spoken.className = "vh";
 spoken.setAttribute("role", "status");
