@@ -108,28 +108,28 @@ func (f *Feed) Outcome() string {
 	return cmp.Or(string(f.LastFailure), string(f.LastResult))
 }
 
-// whose says in a few words who set the time of the next poll: "the site asks".
-func (f *Feed) whose() string {
+// Next says in a few words when the next poll is, and why not earlier: "poll in 12 min, as the site asks".
+func (f *Feed) Next(now time.Time) string {
+	poll := "poll " + Until(f.NextPoll, now)
 	switch f.Winner {
 	case policy.HintSMaxAge, policy.HintMaxAge, policy.HintExpires, policy.HintTTL, policy.HintSy, policy.HintUpdateFrequency, policy.HintSkipHours,
 		policy.HintSkipDays, policy.HintRetryAfter, policy.HintRateLimit, policy.HintHostCooldown, policy.HintDomainCooldown, policy.HintURLCooldown:
-		return "the site asks"
+		poll += ", as the site asks"
 	case policy.HintDefault, policy.HintFloor, policy.HintCap, policy.HintUnvalidated, policy.HintComplete:
-		return "a rule here"
+		poll += ", by a setting here"
+	case policy.HintBackOff:
+		poll += " after " + f.Why()
+	case "":
+	default:
+		poll += ": " + f.Why()
 	}
-	return f.Why()
-}
-
-// Next says in a few words when the next poll is, and why not earlier: "in 12 min, the site asks".
-func (f *Feed) Next(now time.Time) string {
-	switch why := f.whose(); {
+	switch {
 	case f.State == StateGone || f.State == StateUnread || f.NextPoll.IsZero():
 		return f.Headline(now)
+	case f.State == StateDue:
+		return "poll " + Until(f.NextPoll, now)
 	case f.State == StateFailing && f.Outcome() != "":
-		return Until(f.NextPoll, now) + ", " + why + bracketed(f.Outcome())
-	case f.State == StateDue || why == "":
-		return Until(f.NextPoll, now)
-	default:
-		return Until(f.NextPoll, now) + ", " + why
+		return poll + bracketed(f.Outcome())
 	}
+	return poll
 }

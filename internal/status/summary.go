@@ -122,9 +122,9 @@ func (s Summary) Sentence() string {
 	return s.Total() + ". " + strings.Join(parts, ", ") + "."
 }
 
-// Headline says what happens next with a feed, at the time now. The state precedes it.
+// Headline says what happens next with a feed, at the time now. The state precedes it, and
+// [Feed.Explain] says why.
 func (f *Feed) Headline(now time.Time) string {
-	next := "The next poll is " + Until(f.NextPoll, now) + "."
 	switch {
 	case f.State == StateGone:
 		return "It is not polled any more."
@@ -134,14 +134,8 @@ func (f *Feed) Headline(now time.Time) string {
 		return "No poll is planned."
 	case f.State == StateDue, !f.NextPoll.After(now):
 		return "It is due for a poll."
-	case f.State == StateFailing && f.Failures > 1:
-		return fmt.Sprintf("The last %d polls failed. ", f.Failures) + next
-	case f.State == StateFailing:
-		return "The last poll failed. " + next
-	case f.State == StateWaiting:
-		return f.address("The site has asked for fewer requests. ") + next
 	}
-	return next
+	return "The next poll is " + Until(f.NextPoll, now) + "."
 }
 
 // Uptime is the share of polls that were answered: "97 %". It is "none" if none was sent.
