@@ -12,7 +12,6 @@ import (
 	"net/url"
 	"path"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/caddyserver/caddy/v2"
@@ -120,7 +119,6 @@ func (g *Gateway) viewer(group feedstate.Group, site string) pages.Viewer {
 		return slices.Contains(groups, stored) || slices.Contains(groups, group) // or as the edition before wrote it
 	}
 	return pages.Viewer{
-		Name: strconv.FormatUint(uint64(stored), 16),
 		Shown: func(key, from string, groups []feedstate.Group) bool {
 			return group != 0 && g.visible(key, from, asked(groups))
 		},

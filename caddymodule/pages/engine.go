@@ -11,7 +11,6 @@ import (
 	"iter"
 	"maps"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/feedpollard/pollard/cache"
@@ -28,43 +27,14 @@ type engineSource struct {
 	shield string // its identity; empty: the pages are those of a gateway
 
 	searches chan struct{} // holds a value for each search that is running
-
-	mu      sync.Mutex // guards all below
-	counted map[string]*counts
 }
 
-type counts struct {
-	status.Summary
-	until time.Time // when they are too old
-}
-
-const (
-	// maxSearches bounds the searches at a time: with a million feeds, each takes some
-	// seconds of CPU time.
-	maxSearches = 2
-	// Counting all feeds is repeated after countFor, and not before it has been idle
-	// for countFactor times as long as it took.
-	countFor    = 2 * time.Second
-	countFactor = 20
-)
+// maxSearches bounds the searches at a time: with a million feeds, each takes some seconds of CPU time.
+const maxSearches = 2
 
 // NewSource returns the running engine as a source, of a shield or, if shield is empty, of a gateway.
 func NewSource(e *poller.Engine, shield string) Source {
-	return &engineSource{engine: e, shield: shield, counted: make(map[string]*counts), searches: make(chan struct{}, maxSearches)}
-}
-
-// Summary counts the feeds that are shown, and says nothing about the rest of the process.
-func (e *engineSource) Summary(ctx context.Context, v *Viewer) (status.Summary, error) {
-	c, err := e.engine.Opened(ctx)
-	if err != nil {
-		return status.Summary{}, err
-	}
-	n, err := e.count(ctx, c, v)
-	if err != nil {
-		return status.Summary{}, err
-	}
-	n.Trouble = e.Trouble(v)
-	return n, nil
+	return &engineSource{engine: e, shield: shield, searches: make(chan struct{}, maxSearches)}
 }
 
 func (e *engineSource) Trouble(v *Viewer) status.Trouble {
@@ -79,28 +49,7 @@ func (e *engineSource) Trouble(v *Viewer) status.Trouble {
 	return shown
 }
 
-func (e *engineSource) count(ctx context.Context, c *cache.Cache, v *Viewer) (status.Summary, error) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	began := time.Now()
-	if known := e.counted[v.Name]; known != nil && began.Before(known.until) {
-		return known.Summary, nil
-	}
-	n := &counts{Summary: status.Summary{Feeds: make(map[status.State]int64)}}
-	for f, err := range c.Feeds(context.WithoutCancel(ctx), v.shown) {
-		if err != nil {
-			return status.Summary{}, err
-		}
-		n.Feeds[f.State]++
-		if !f.NextPoll.IsZero() && !f.NextPoll.After(began) {
-			n.Overdue++
-		}
-	}
-	n.until = time.Now().Add(max(countFor, countFactor*time.Since(began)))
-	e.counted[v.Name] = n
-	return n.Summary, nil
-}
-
+// Feeds lists feeds that are shown, and says nothing about the rest of the process.
 func (e *engineSource) Feeds(ctx context.Context, v *Viewer, q status.Query) (status.FeedList, error) {
 	c, err := e.engine.Opened(ctx)
 	if err != nil {
@@ -110,6 +59,7 @@ func (e *engineSource) Feeds(ctx context.Context, v *Viewer, q status.Query) (st
 	if err != nil {
 		return status.FeedList{}, err
 	}
+	list.Summary.Trouble = e.Trouble(v)
 	ids := make([]store.ID, 0, len(list.Feeds))
 	places := make(map[string]int, len(list.Feeds))
 	for i, f := range list.Feeds {

@@ -35,14 +35,6 @@ type fakeSource struct {
 	early     bool
 }
 
-func (s *fakeSource) Summary(context.Context, *Viewer) (status.Summary, error) {
-	counts := map[status.State]int64{status.StateUnread: 3}
-	for i := range s.size {
-		counts[s.row(i).State]++
-	}
-	return status.Summary{Feeds: counts, Trouble: s.trouble}, nil
-}
-
 func (s *fakeSource) Trouble(*Viewer) status.Trouble { return s.trouble }
 
 // row is what a scan over all feeds reads of one.
@@ -99,6 +91,7 @@ func (s *fakeSource) Feeds(_ context.Context, _ *Viewer, q status.Query) (status
 		for i := 0; i < s.size && yield(s.row(i), nil); i++ {
 		}
 	}, q)
+	list.Summary.Trouble, list.Summary.Feeds[status.StateUnread] = s.trouble, 3
 	for i := range list.Feeds {
 		list.Feeds[i] = s.detailed(list.Feeds[i])
 	}

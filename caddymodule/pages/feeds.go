@@ -4,6 +4,7 @@
 package pages
 
 import (
+	"fmt"
 	"net/http"
 	"net/url"
 	"slices"
@@ -19,45 +20,19 @@ const (
 	maxSearch   = 200  // bytes of a search
 )
 
+// listContent is a part of the list of feeds. Its JSON form is the page for programs.
 type listContent struct {
-	Summary status.Summary
-	Query   status.Query
-	List    status.FeedList
+	status.FeedList
 	Publisher
+	Query status.Query `json:"-"`
+	Rest  string       `json:"-"` // the address of the next part, below the pages' own
 }
 
 // Narrowed reports whether the list shows less than all feeds.
 func (c listContent) Narrowed() bool { return c.Query.Search != "" || c.Query.State != "" }
 
 // Partial reports whether there is more than what is on this page.
-func (c listContent) Partial() bool { return int64(len(c.List.Feeds)) < c.List.Matched }
-
-// Rest is the address of the next part of the list, below the pages' own.
-func (c listContent) Rest() string {
-	q := c.Query
-	q.After = c.List.Next
-	return address(q)
-}
-
-// First is the address of the first part.
-func (c listContent) First() string {
-	q := c.Query
-	q.After = ""
-	return address(q)
-}
-
-func address(q status.Query) string {
-	values := url.Values{}
-	for name, value := range map[string]string{"q": q.Search, "state": string(q.State), "sort": string(q.Sort), "after": q.After} {
-		if value != "" {
-			values.Set(name, value)
-		}
-	}
-	if len(values) == 0 {
-		return pageFeeds
-	}
-	return pageFeeds + "?" + values.Encode()
-}
+func (c listContent) Partial() bool { return int64(len(c.Feeds)) < c.Matched }
 
 // feeds is the list of feeds, or one of them.
 func (p *Pages) feeds(v *visit) error {
@@ -73,21 +48,12 @@ func (p *Pages) feeds(v *visit) error {
 	if err != nil {
 		return err
 	}
-	var publisher Publisher
+	values.Set("after", list.Next)
+	c := listContent{FeedList: list, Query: q, Rest: pageFeeds + "?" + values.Encode()}
 	if p.shield() && q.Search == "" && q.State == "" && q.After == "" {
-		publisher = p.Publisher(v.r.Context())
+		c.Publisher = p.Publisher(v.r.Context())
 	}
-	if v.wantsJSON() {
-		return v.json(http.StatusOK, struct {
-			status.FeedList
-			Publisher
-		}{list, publisher})
-	}
-	summary, err := p.Source.Summary(v.r.Context(), &v.at.Viewer)
-	if err != nil {
-		return err
-	}
-	return p.render(v, http.StatusOK, "feeds", "Feeds", listContent{summary, q, list, publisher})
+	return p.answer(v, http.StatusOK, "feeds", "Feeds", c, c)
 }
 
 func readQuery(values url.Values) (status.Query, error) {
@@ -95,21 +61,15 @@ func readQuery(values url.Values) (status.Query, error) {
 		Search: strings.TrimSpace(values.Get("q")), State: status.State(values.Get("state")),
 		Sort: status.Sort(values.Get("sort")), After: values.Get("after"), Limit: pageOfFeeds,
 	}
-	if len(q.Search) > maxSearch {
-		return q, &problem{status: http.StatusBadRequest, Text: "That search is too long.", More: "Search for a part of it."}
-	}
-	if q.State != "" && !q.State.Valid() {
-		return q, &problem{status: http.StatusBadRequest, Text: "There is no such state of a feed."}
-	}
-	if q.Sort != "" && !slices.Contains(status.Sorts, q.Sort) {
-		return q, &problem{status: http.StatusBadRequest, Text: "Feeds cannot be sorted that way.", More: "Expected state, next, name or failures."}
-	}
 	if text := values.Get("limit"); text != "" {
-		n, err := strconv.Atoi(text)
-		if err != nil || n < 1 || n > maxListed {
-			return q, &problem{status: http.StatusBadRequest, Text: "That is not a number of feeds to list.", More: "Expected 1 to 1000."}
-		}
-		q.Limit = n
+		q.Limit, _ = strconv.Atoi(text)
+	}
+	switch {
+	case len(q.Search) > maxSearch:
+		return q, &problem{status: http.StatusBadRequest, Text: "That search is too long.", More: "Search for a part of it."}
+	case q.State != "" && !q.State.Valid(), q.Sort != "" && !slices.Contains(status.Sorts, q.Sort), q.Limit < 1 || q.Limit > maxListed:
+		return q, &problem{status: http.StatusBadRequest, Text: "There is no such list of feeds.",
+			More: fmt.Sprintf("Expected a state of %v, sort of %v, and a limit of 1 to %d.", status.States, status.Sorts, maxListed)}
 	}
 	return q, nil
 }

@@ -35,12 +35,12 @@ func (p *Pages) home(v *visit) error {
 		v.name = pageFeeds
 		return p.feeds(v)
 	}
-	summary, err := p.Source.Summary(v.r.Context(), &v.at.Viewer)
+	list, err := p.Source.Feeds(v.r.Context(), &v.at.Viewer, status.Query{Limit: 1})
 	if err != nil {
 		return err
 	}
 	c := homeContent{
-		Gateway: v.at.Gateway, Summary: summary, Find: strings.TrimSpace(v.r.FormValue("find")),
+		Gateway: v.at.Gateway, Summary: list.Summary, Find: strings.TrimSpace(v.r.FormValue("find")),
 	}
 	if v.at.Listed() && v.at.Chosen != nil {
 		chosen, err := v.at.Chosen()

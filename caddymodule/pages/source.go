@@ -18,9 +18,6 @@ import (
 // Source is what pages show to a viewer. Its methods may be called concurrently. Errors other than
 // those named here are logged, not shown.
 type Source interface {
-	// Summary describes all feeds.
-	Summary(ctx context.Context, v *Viewer) (status.Summary, error)
-
 	// Trouble is what keeps the poller from its work. It does not wait for the store.
 	Trouble(v *Viewer) status.Trouble
 
@@ -44,8 +41,6 @@ type Source interface {
 
 // Viewer is who looks at pages, as far as it decides what is shown.
 type Viewer struct {
-	// Name is the same for viewers that are shown the same feeds.
-	Name string
 	// Shown decides which feeds are shown. Nil: none.
 	Shown cache.Shown
 	// Named reports whether the configuration of the gateway names a feed: only of these it is shown

@@ -259,7 +259,8 @@ func (e *Engine) Status(ctx context.Context, c *cache.Cache, key string, most in
 	}
 	f.Subscribers = int64(e.Subscribers(key))
 	if IsShielded(key) { // of gateways, no reader is remembered
-		f.Readers = e.Readers(ctx, readers.ReportOptions{Feed: key, Limit: maxReaders, Changes: e.Changes}).Readers
+		report := e.Readers(ctx, readers.ReportOptions{Feed: key, Changes: e.Changes})
+		f.Readers = report.Readers[:min(len(report.Readers), maxReaders)]
 	}
 	return e.complete(f), body, nil
 }

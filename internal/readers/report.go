@@ -13,10 +13,9 @@ import (
 
 // ReportOptions select the contents of a report.
 type ReportOptions struct {
-	Feed  string                 // only this feed; empty: all
-	Of    func(feed string) bool // only feeds for which it returns true; nil: all
-	Now   time.Time              // without the periods before the last one; zero: all periods
-	Limit int                    // rows per list; 0: all
+	Feed string                 // only this feed; empty: all
+	Of   func(feed string) bool // only feeds for which it returns true; nil: all
+	Now  time.Time              // without the periods before the last one; zero: all periods
 	// Changes returns the usual time between two changes of a feed, for the scores of its
 	// readers. 0: not known. It may be nil.
 	Changes func(feed string) time.Duration
@@ -50,11 +49,6 @@ func (s *Statistics) Report(o ReportOptions) status.ReaderReport {
 		c.Subscribers = declared[[2]uint64{c.feedKey, c.agent.family}]
 		return rowKey{family: c.agent.Family}
 	})
-	if o.Limit > 0 {
-		r.Feeds = r.Feeds[:min(len(r.Feeds), o.Limit)]
-		r.Readers = r.Readers[:min(len(r.Readers), o.Limit)]
-		r.Families = r.Families[:min(len(r.Families), o.Limit)]
-	}
 	return r
 }
 

@@ -8,6 +8,7 @@ import (
 	"iter"
 	"slices"
 	"strings"
+	"time"
 )
 
 // Sort is an order of feeds.
@@ -40,6 +41,8 @@ type FeedList struct {
 	Feeds   []Feed `json:"feeds"`
 	Matched int64  `json:"matched"`        // in all parts
 	Next    string `json:"next,omitempty"` // for [Query.After]; empty: there are no more
+
+	Summary Summary `json:"-"` // of all feeds, whether they match or not: their number, by state, and those due
 }
 
 // Select answers a query by one pass over all feeds, in memory that grows with the
@@ -49,7 +52,8 @@ func Select(feeds iter.Seq2[Feed, error], q Query) (FeedList, error) {
 		q.Limit = 50
 	}
 	q.Search = strings.ToLower(q.Search)
-	list := FeedList{Feeds: []Feed{}}
+	now := time.Now()
+	list := FeedList{Feeds: []Feed{}, Summary: Summary{Feeds: make(map[State]int64)}}
 	var first []candidate // those that come first so far: one more than asked for shows that there is a next part
 	shorten := func() {
 		slices.SortFunc(first, func(a, b candidate) int { return strings.Compare(a.place, b.place) })
@@ -59,6 +63,7 @@ func Select(feeds iter.Seq2[Feed, error], q Query) (FeedList, error) {
 		if err != nil {
 			return FeedList{}, err
 		}
+		list.Summary.add(&f, now)
 		if !q.matches(&f) {
 			continue
 		}

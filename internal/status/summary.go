@@ -67,6 +67,13 @@ type Summary struct {
 	Trouble
 }
 
+func (s *Summary) add(f *Feed, now time.Time) {
+	s.Feeds[f.State]++
+	if !f.NextPoll.IsZero() && !f.NextPoll.After(now) {
+		s.Overdue++
+	}
+}
+
 // StateCount is how many feeds are in a state.
 type StateCount struct {
 	State State
