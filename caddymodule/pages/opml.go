@@ -12,6 +12,7 @@ import (
 	"io"
 	"net/http"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -66,17 +67,15 @@ func (p *Pages) outlines(v *visit, asked, direct bool) (list []opml.Outline, err
 	if err != nil {
 		return nil, err
 	}
-	chosen := make(map[string]status.Feed) // by URL
 	var feeds []status.Feed
 	if v.at.Chosen != nil {
 		if feeds, err = v.at.Chosen(); err != nil {
 			return nil, err
 		}
 	}
-	for _, f := range feeds {
-		if _, twice := chosen[string(f.URL)]; !twice {
-			chosen[string(f.URL)] = f
-		}
+	chosen := make(map[string]status.Feed) // by URL
+	for _, f := range slices.Backward(feeds) {
+		chosen[string(f.URL)] = f // the first of several addresses
 	}
 	listed := make(map[string]bool)
 	at := func(o *opml.Outline) bool { // gives a feed its address
@@ -97,10 +96,10 @@ func (p *Pages) outlines(v *visit, asked, direct bool) (list []opml.Outline, err
 	if v.at.Named != nil {
 		list = opml.Pruned(v.at.Named(), at)
 	}
+	var others []opml.Outline
 	for _, f := range feeds {
-		list = append(list, opml.Outline{Text: cmp.Or(f.Title, f.Address), URL: string(f.URL)})
+		others = append(others, opml.Outline{Text: cmp.Or(f.Title, f.Address), URL: string(f.URL)})
 	}
-	named := len(list) - len(feeds)
 	for q := (status.Query{Sort: status.SortName, Limit: maxListed}); asked; asked = q.After != "" {
 		part, err := p.Source.Feeds(v.r.Context(), &v.at.Viewer, q)
 		if err != nil {
@@ -108,12 +107,12 @@ func (p *Pages) outlines(v *visit, asked, direct bool) (list []opml.Outline, err
 		}
 		for _, f := range part.Feeds {
 			if f.State != status.StateUnread {
-				list = append(list, opml.Outline{Text: f.Title, URL: string(f.URL)})
+				others = append(others, opml.Outline{Text: f.Title, URL: string(f.URL)})
 			}
 		}
 		q.After = part.Next
 	}
-	return append(list[:named:named], opml.Pruned(list[named:], at)...), err
+	return append(list, opml.Pruned(others, at)...), err
 }
 
 // rewriteOPML answers a subscription list with the same list through the gateway. Nothing

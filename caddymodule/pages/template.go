@@ -46,23 +46,6 @@ func (at Place) Link(name string) string {
 	return at.Below + name
 }
 
-// shownURL is a URL in two parts.
-type shownURL struct{ Host, Rest string }
-
-// splitURL parts the host of a URL, which distinguishes feeds at a glance,
-// from what follows.
-func splitURL(u feedurl.Shown) shownURL {
-	shown := u.String()
-	_, rest, ok := strings.Cut(shown, "://")
-	if !ok {
-		return shownURL{Rest: shown}
-	}
-	if slash := strings.IndexAny(rest, "/?"); slash >= 0 {
-		return shownURL{rest[:slash], rest[slash:]}
-	}
-	return shownURL{Host: rest}
-}
-
 // Asset is the address of a file, which changes with its content.
 func (at Place) Asset(name string) string { return at.Below + name + "?" + assets[name].tag }
 
@@ -103,7 +86,10 @@ var templates = func() map[string]*template.Template {
 		"num": humanize.Comma, "size": status.Size, "percent": status.Percent, "counted": status.Count, "length": status.Short, "took": func(s status.Seconds) string { return status.Short(time.Duration(s)) },
 		"in":     func(t time.Time) string { return status.Until(t, time.Now()) },
 		"ago":    func(t time.Time) string { return status.Ago(t, time.Now()) },
-		"plural": status.Plural, "meaning": status.HintMeaning, "short": status.HintShort, "bars": bars, "uptime": status.Uptime, "last": status.Last, "often": status.Frequency, "splitURL": splitURL,
+		"plural": status.Plural, "meaning": status.HintMeaning, "short": status.HintShort, "bars": bars, "uptime": status.Uptime, "last": status.Last, "often": status.Frequency,
+		"bare": func(u feedurl.Shown) string {
+			return strings.TrimPrefix(strings.TrimPrefix(u.String(), "https://"), "http://")
+		},
 		"pushed":   func(p *status.Push) string { return p.Sentence(time.Now()) },
 		"next":     func(f status.Feed) string { return f.Next(time.Now()) },
 		"int64":    func(n int) int64 { return int64(n) },

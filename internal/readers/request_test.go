@@ -11,8 +11,6 @@ import (
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/feedpollard/pollard/internal/feedurl"
 )
 
 func header(lines ...string) http.Header {
@@ -62,19 +60,5 @@ func TestPerson(t *testing.T) {
 		if r.Person != tc.want {
 			t.Errorf("%s: %v", tc.name, r.Person)
 		}
-	}
-}
-
-func TestNetwork(t *testing.T) {
-	for client, want := range map[string]string{
-		"192.0.2.77": "192.0.2.0/24", "::ffff:192.0.2.77": "192.0.2.0/24",
-		"2001:db8:1:2:3:4:5:6": "2001:db8:1::/48", "fe80::1%eth0": "fe80::/48",
-	} {
-		if got := feedurl.Network(netip.MustParseAddr(client)).String(); got != want {
-			t.Errorf("%s is stored as %s, want %s", client, got, want)
-		}
-	}
-	if feedurl.Network(netip.Addr{}).IsValid() {
-		t.Error("no address has a network")
 	}
 }

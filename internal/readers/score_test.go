@@ -152,17 +152,6 @@ func TestJudgedAs(t *testing.T) {
 	}
 }
 
-// Twenty readers that came once each have no score, however many requests that is.
-func TestOneRequestEachIsNoHabit(t *testing.T) {
-	l := NewStatistics(0)
-	for i := range 60 {
-		l.Record(poll(start().Add(time.Duration(i)*time.Minute), "Pod/1 (Android 14)", fmt.Sprintf("192.0.2.%d", i)))
-	}
-	if row := l.Report(ReportOptions{}).Families[0]; row.Judged > 55 && row.Score != "-" {
-		t.Errorf("judged as %d: %s %q", row.Judged, row.Score, row.Reasons)
-	}
-}
-
 // A reader of many feeds is judged by all its requests, at each feed's pace. Two readers of many
 // feeds are two.
 func TestScoreOverFeeds(t *testing.T) {
