@@ -74,7 +74,7 @@ func (v Verdict) RetryAfter(now time.Time) int64 {
 
 // state is what is known of a reader of a feed. The zero state is that of a new reader.
 type state struct {
-	whole recent        // the last wholeFeeds whole feeds, or refusals with 406 in their place
+	whole recent        // the last whole feeds, or refusals with 406 in their place
 	wait  time.Time     // the end of the wait that it last received; zero if it was served since
 	rate  *rate.Limiter // nil if no MaxRate is set
 }

@@ -44,8 +44,7 @@ type Limiter struct {
 // shard is what a limiter remembers of some readers.
 type shard struct {
 	mu      sync.Mutex // guards all below
-	readers lru[state]
-	persons lru[recent] // the whole feeds that persons got, by feed and address
+	readers lru[state] // by feed, address and User-Agent; the persons at an address: without a User-Agent
 }
 
 // proxy is an address that sends X-Forwarded-For and is not trusted.
@@ -61,7 +60,7 @@ func NewLimiter() *Limiter { return newLimiter(maxClients) }
 func newLimiter(limit int) *Limiter {
 	l := &Limiter{seed: newSeed(), proxies: newLRU[proxy](maxProxies), fleets: newLRU[[]place](maxFleets)}
 	for i := range l.shards {
-		l.shards[i].readers, l.shards[i].persons = newLRU[state](limit/shards), newLRU[recent](limit/shards/4)
+		l.shards[i].readers = newLRU[state](limit / shards)
 	}
 	return l
 }
@@ -84,7 +83,7 @@ func (l *Limiter) Check(d Limits, r Request) Verdict {
 	part.mu.Lock()
 	defer part.mu.Unlock()
 	if r.Person {
-		if got, _ := part.persons.find(address); !got.next(r.Time, wholeFeedsOfPersons, d.interval()).After(r.Time) {
+		if persons, _ := part.readers.find(address); !persons.whole.next(r.Time, wholeFeedsOfPersons, d.interval()).After(r.Time) {
 			return Verdict{}
 		}
 	}
@@ -116,8 +115,8 @@ func (l *Limiter) Answered(d Limits, r Request) {
 	s, _ := part.readers.find(reader)
 	d.answered(s, &r)
 	if r.Person && r.Status == http.StatusOK && r.Method == http.MethodGet {
-		got, _ := part.persons.find(address)
-		got.add(r.Time, wholeFeedsOfPersons)
+		persons, _ := part.readers.find(address)
+		persons.whole.add(r.Time, wholeFeedsOfPersons)
 	}
 }
 

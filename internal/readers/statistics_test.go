@@ -198,9 +198,9 @@ func TestStatisticsIsBounded(t *testing.T) {
 	}
 	n := 0
 	for i := range g.shards {
-		n += g.shards[i].readers.Len() + g.shards[i].persons.Len()
+		n += g.shards[i].readers.Len()
 	}
-	if n > 1250 {
+	if n > 1000 {
 		t.Errorf("a limiter of 1000 remembers %d", n)
 	}
 	r := l.Report(ReportOptions{})
