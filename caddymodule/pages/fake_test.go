@@ -77,7 +77,7 @@ func (s *fakeSource) detailed(f status.Feed) status.Feed {
 	}
 	f.Reason = f.Explain(s.now, nil)
 	f.Hints = policy.Hints{Self: string(f.URL), Hubs: []string{"https://hub.example/"}}
-	f.ContentType, f.Validators = "application/atom+xml; charset=utf-8", policy.Validators{ETag: `W/"5f3a-63e1"`, LastModified: "Wed, 18 Nov 2026 07:12:09 GMT"}
+	f.ContentType, f.Validators = "application/atom+xml; charset=utf-8", policy.Validators{URL: "https://blog.example/atom", ETag: `W/"5f3a-63e1"`, LastModified: "Wed, 18 Nov 2026 07:12:09 GMT"}
 	f.Version, f.Entries, f.Size, f.Subscribers = 2, 20, 41233, 14
 	f.Versions = []status.Version{{Since: since, ETag: `"9c4f0a"`, Entries: 20, Size: 41233}, {Since: since.Add(-90 * time.Hour), ETag: `"51b07e"`, Entries: 20, Size: 40877}}
 	return f

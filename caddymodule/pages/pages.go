@@ -223,7 +223,7 @@ func WantsPage(r *http.Request) bool {
 func (p *Pages) ServeProblem(w http.ResponseWriter, r *http.Request, at Place, code int, text, site string) {
 	v := p.visit(w, r, at, "problem")
 	w.Header().Set("Cache-Control", "no-store") // the next response may be the feed
-	shown := &problem{status: code, Text: "This feed cannot be shown.", More: text, Site: Site{URL: feedurl.Shown(site)}}
+	shown := &problem{status: code, Text: "This feed cannot be shown.", More: strings.ReplaceAll(text, "`", ""), Site: Site{URL: feedurl.Shown(site)}}
 	if code == http.StatusNotFound || code == http.StatusBadRequest || code == http.StatusGone {
 		shown.Text = "There is no feed at this address."
 	}

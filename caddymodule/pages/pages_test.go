@@ -83,6 +83,7 @@ func TestServe(t *testing.T) {
 		{"feeds, a long search", false, "GET", "feeds?q=" + strings.Repeat("a", 201), nil, 400, "too long"},
 		{"feeds, none found", false, "GET", "feeds?q=nowhere", nil, 200, "No feed matches."},
 		{"feed", false, "GET", feed, nil, 200, "Willows &amp; water"},
+		{"feed that redirects", false, "GET", feed, nil, 200, "which redirects to https://blog.example/atom"},
 		{"feed that is not known", false, "GET", "feeds?url=https://x.example/", nil, 404, "There is no record of this feed."},
 		{"feed, after a poll", false, "GET", feed + "&polled=unchanged", nil, 200, "nothing has changed"},
 		{"readers of a gateway", false, "GET", "readers", nil, 404, "There is no such page."},
