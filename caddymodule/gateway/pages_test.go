@@ -137,7 +137,7 @@ func TestFinder(t *testing.T) {
 				t.Errorf("polled %s", polled.URL)
 			}
 		}
-		if w := ask(t, g, "GET", "/-/feeds", stage.Home); !strings.Contains(w.Body.String(), ">2 are fresh</a>. <a href=\"/-/feeds?state=unread\">3 addresses</a> that") {
+		if w := ask(t, g, "GET", "/-/feeds", stage.Home); !strings.Contains(w.Body.String(), ">2 are fresh</a>. <a href=\"/-/feeds?state=unread\">4 addresses</a> that") {
 			t.Errorf("%s", w.Body)
 		}
 	})

@@ -35,12 +35,16 @@ func (p *Pages) home(v *visit) error {
 		v.name = pageFeeds
 		return p.feeds(v)
 	}
-	list, err := p.Source.Feeds(v.r.Context(), &v.at.Viewer, status.Query{Limit: 1})
-	if err != nil {
-		return err
-	}
 	c := homeContent{
-		Gateway: v.at.Gateway, Summary: list.Summary, Find: strings.TrimSpace(v.r.FormValue("find")),
+		Gateway: v.at.Gateway, Find: strings.TrimSpace(v.r.FormValue("find")),
+		Summary: status.Summary{Feeds: map[status.State]int64{}, Trouble: p.Source.Trouble(&v.at.Viewer)},
+	}
+	if v.at.Listed() { // strangers do not cause a pass over all feeds
+		list, err := p.Source.Feeds(v.r.Context(), &v.at.Viewer, status.Query{Limit: 1})
+		if err != nil {
+			return err
+		}
+		c.Summary = list.Summary
 	}
 	if v.at.Listed() && v.at.Chosen != nil {
 		chosen, err := v.at.Chosen()

@@ -281,6 +281,16 @@ func TestFindFromElsewhere(t *testing.T) {
 	}
 }
 
+// The home page of a gateway for any client is made without a pass over all feeds.
+func TestUnlistedHome(t *testing.T) {
+	p, source, at := newPages(t, 10)
+	at.Unlisted = true
+	source.list = func(status.Query) (status.FeedList, error) { panic("asked for feeds") }
+	if w := ask(p, at, "GET", ""); w.Code != 200 || strings.Contains(w.Body.String(), "feeds.home.arpa/-/opml") {
+		t.Errorf("%d %s", w.Code, w.Body)
+	}
+}
+
 // A shield has neither addresses by URL nor lists to rewrite, but a page of its readers.
 func TestShield(t *testing.T) {
 	p, _, _ := newPages(t, 10)
