@@ -15,20 +15,23 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
-	"testing/synctest"
 
 	"github.com/feedpollard/pollard/policy"
 )
 
+// Each answer has a Location; only redirects are followed.
 func TestStatuses(t *testing.T) {
 	for status, want := range map[int]policy.Failure{
 		200: policy.FailureNone,
 		201: policy.FailureStatus, 202: policy.FailureStatus, 203: policy.FailureStatus, 204: policy.FailureStatus,
 		205: policy.FailureStatus, 206: policy.FailureStatus, 226: policy.FailureStatus, 299: policy.FailureStatus,
-		300: policy.FailureStatus, 304: policy.FailureUnasked, 305: policy.FailureStatus, 306: policy.FailureStatus,
+		301: policy.FailureNone, 302: policy.FailureNone, 303: policy.FailureNone, 307: policy.FailureNone, 308: policy.FailureNone,
+		300: policy.FailureStatus, 304: policy.FailureUnasked, 305: policy.FailureStatus, 306: policy.FailureStatus, 399: policy.FailureStatus,
 		400: policy.FailureStatus, 401: policy.FailureForbidden, 402: policy.FailureForbidden, 403: policy.FailureForbidden,
 		404: policy.FailureNotFound, 405: policy.FailureStatus, 406: policy.FailureStatus, 407: policy.FailureForbidden,
 		408: policy.FailureStatus, 410: policy.FailureGone, 412: policy.FailureStatus, 418: policy.FailureStatus,
@@ -36,15 +39,20 @@ func TestStatuses(t *testing.T) {
 		500: policy.FailureStatus, 502: policy.FailureStatus, 503: policy.FailureStatus, 504: policy.FailureStatus,
 		520: policy.FailureStatus, 999: policy.FailureStatus, 101: policy.FailureProtocol, 0: policy.FailureProtocol,
 	} {
-		synctest.Test(t, func(t *testing.T) {
+		bubble(t, strconv.Itoa(status), func(t *testing.T) {
 			var n memnet
-			n.say("example.com:80", strings.Replace(answerText(status, feedBody), "HTTP/1.1 0 ", "HTTP/1.1 000 ", 1))
+			n.say("example.com:80", strings.Replace(answerText(status, feedBody, "Location: http://b.example/"), "HTTP/1.1 0 ", "HTTP/1.1 000 ", 1))
+			n.say("b.example:80", ok(feedBody))
 			a := n.client(t, Settings{}).Poll(t.Context(), ask("http://example.com/"))
-			if a.Failure != want || a.Status != status {
-				t.Errorf("status %d: failure %q with status %d (%v), want %q", status, a.Failure, a.Status, a.Err, want)
+			url, last, moves := "http://example.com/", status, []policy.Move(nil)
+			if want == "" && status != 200 {
+				url, last, moves = "http://b.example/", 200, []policy.Move{{From: url, To: "http://b.example/", Status: status}}
 			}
-			if (a.Body != nil) != (status == 200) || (a.Err != nil) != (status != 200) || (a.Header == nil) {
-				t.Errorf("status %d: answer = %+v", status, a)
+			if a.Failure != want || a.URL != url || a.Status != last || !slices.Equal(a.Moves, moves) || len(n.requests()) != 1+len(moves) {
+				t.Errorf("failure %q (%v) with status %d of %s after %v, want %q", a.Failure, a.Err, a.Status, a.URL, a.Moves, want)
+			}
+			if (a.Body != nil) != (last == 200) || (a.Err != nil) != (last != 200) || a.Header == nil {
+				t.Errorf("answer = %+v", a)
 			}
 		})
 	}

@@ -81,29 +81,6 @@ func TestRedirectOfStrangersToLongURL(t *testing.T) {
 	}
 }
 
-func TestRedirectStatuses(t *testing.T) {
-	for status, follows := range map[int]bool{
-		300: false, 301: true, 302: true, 303: true, 304: false, 305: false, 306: false, 307: true, 308: true, 399: false, 201: false,
-	} {
-		bubble(t, fmt.Sprint(status), func(t *testing.T) {
-			var n memnet
-			n.say("a.example:80", answerText(status, "", "Location: http://b.example/", "ETag: \"a\""))
-			n.say("b.example:80", ok(feedBody, "ETag: \"b\""))
-			a := n.client(t, Settings{}).Poll(t.Context(), ask("http://a.example/"))
-			if follows {
-				want := []policy.Move{{From: "http://a.example/", To: "http://b.example/", Status: status}}
-				if a.Failure != "" || a.URL != "http://b.example/" || a.Status != 200 || a.Header.Get("ETag") != `"b"` || !slices.Equal(a.Moves, want) {
-					t.Errorf("answer = %+v", a)
-				}
-				return
-			}
-			if a.Failure == "" || a.URL != "http://a.example/" || a.Status != status || len(a.Moves) != 0 || len(n.requests()) != 1 {
-				t.Errorf("answer = %+v", a)
-			}
-		})
-	}
-}
-
 func TestRedirectLimits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var n memnet
