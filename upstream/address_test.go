@@ -5,7 +5,6 @@ package upstream
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net"
 	"net/netip"
@@ -16,34 +15,6 @@ import (
 
 	"github.com/feedpollard/pollard/policy"
 )
-
-// crowd is a network in which every name has the addresses that a function gives, and every
-// public address answers.
-type crowd struct {
-	memnet
-	mu     sync.Mutex
-	dialed []netip.Addr
-	at     []time.Time
-}
-
-func (w *crowd) client(t *testing.T, lookup func(name string) []netip.Addr, refuses func(netip.Addr) bool, options ...Option) *Client {
-	c := New(options...)
-	t.Cleanup(c.Close)
-	c.Apply(Settings{Private: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}})
-	c.lookup = func(_ context.Context, name string) ([]netip.Addr, error) { return lookup(name), nil }
-	w.say("all:80", ok(feedBody))
-	c.reach = func(ctx context.Context, network, address string) (net.Conn, error) {
-		ap := netip.MustParseAddrPort(address)
-		w.mu.Lock()
-		w.dialed, w.at = append(w.dialed, ap.Addr()), append(w.at, time.Now())
-		w.mu.Unlock()
-		if refuses != nil && refuses(ap.Addr()) {
-			return nil, &net.OpError{Op: "dial", Net: network, Err: errors.New("refused")}
-		}
-		return w.dial(ctx, network, "all:80")
-	}
-	return c
-}
 
 // inTurn makes a poll as the engine does: it waits for its turn without a slot.
 func inTurn(t *testing.T, c *Client, a policy.Ask) (policy.Answer, time.Duration) {
@@ -91,8 +62,10 @@ func TestAddressSpacing(t *testing.T) {
 		{"the operator's own network", func(string) []netip.Addr { return []netip.Addr{addr("10.0.0.5")} }, policy.StandingNew, 60, 60, 1, time.Second},
 	} {
 		bubble(t, test.name, func(t *testing.T) {
-			var w crowd
-			c := w.client(t, test.lookup, nil)
+			var n memnet
+			n.say("all:80", ok(feedBody))
+			settings := Settings{Private: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}}
+			c := n.lookedUp(t, settings, test.lookup, func(netip.Addr) string { return "all" })
 			var polls sync.WaitGroup
 			for i := range test.polls {
 				polls.Go(func() {
@@ -104,10 +77,12 @@ func TestAddressSpacing(t *testing.T) {
 				})
 			}
 			polls.Wait()
-			for i := range w.at { // in any stretch of time
-				for j := i; j < len(w.at); j++ {
-					if most := float64(test.atOnce) + 1 + test.rate*w.at[j].Sub(w.at[i]).Seconds(); float64(j-i+1) > most {
-						t.Fatalf("%d requests in %v", j-i+1, w.at[j].Sub(w.at[i]))
+			sent := n.requests()
+			for i := range sent { // in any stretch of time
+				for j := i; j < len(sent); j++ {
+					took := sent[j].at.Sub(sent[i].at)
+					if most := float64(test.atOnce) + 1 + test.rate*took.Seconds(); float64(j-i+1) > most {
+						t.Fatalf("%d requests in %v", j-i+1, took)
 					}
 				}
 			}
@@ -119,8 +94,9 @@ func TestAddressSpacing(t *testing.T) {
 // of the time that feeds of others may wait.
 func TestTurn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var w crowd
-		c := w.client(t, func(string) []netip.Addr { return []netip.Addr{netip.MustParseAddr("93.184.216.34")} }, nil)
+		dialed := 0
+		c := new(memnet).lookedUp(t, Settings{}, func(string) []netip.Addr { return []netip.Addr{netip.MustParseAddr("93.184.216.34")} },
+			func(netip.Addr) string { dialed++; return "" })
 		turn := func(host string, standing policy.Standing) time.Duration {
 			s, err := c.Acquire(t.Context(), mustParse(t, "http://"+host+".example/"))
 			if err != nil {
@@ -151,8 +127,8 @@ func TestTurn(t *testing.T) {
 		if a.Failure != policy.FailureNotStarted || a.Holder != policy.HintAddress || !a.NotBefore.After(time.Now()) || !a.Unsent() {
 			t.Errorf("a poll that did not ask for its turn: failure %q, held by %q until %v", a.Failure, a.Holder, a.NotBefore)
 		}
-		if len(w.dialed) != 0 {
-			t.Errorf("%d connections", len(w.dialed))
+		if dialed != 0 {
+			t.Errorf("%d connections", dialed)
 		}
 	})
 }
@@ -162,24 +138,29 @@ func TestDialledAsChecked(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		public, other, private := netip.MustParseAddr("93.184.216.34"), netip.MustParseAddr("93.184.216.35"), netip.MustParseAddr("192.168.1.1")
 		lookups := 0
-		var w crowd
-		c := w.client(t, func(string) []netip.Addr {
+		var dialed []netip.Addr
+		var n memnet
+		n.say("other:80", ok(feedBody))
+		c := n.lookedUp(t, Settings{}, func(string) []netip.Addr {
 			if lookups++; lookups > 1 {
 				return []netip.Addr{private} // DNS rebinding
 			}
 			return []netip.Addr{private, public, other}
-		}, func(a netip.Addr) bool { return a == public })
+		}, func(a netip.Addr) string {
+			dialed = append(dialed, a)
+			return map[netip.Addr]string{other: "other"}[a]
+		})
 		if a, _ := inTurn(t, c, ask("http://two.example/")); a.Failure != "" || a.Private {
 			t.Errorf("failure %q: %v", a.Failure, a.Err)
 		}
-		if fmt.Sprint(w.dialed) != fmt.Sprint([]netip.Addr{public, other}) || lookups != 1 {
-			t.Errorf("dialled %v after %d lookups", w.dialed, lookups)
+		if fmt.Sprint(dialed) != fmt.Sprint([]netip.Addr{public, other}) || lookups != 1 {
+			t.Errorf("dialled %v after %d lookups", dialed, lookups)
 		}
 		for c.addresses.allow(other, time.Now()) { // others use up its turns
 		}
-		lookups, w.dialed = 0, nil
-		if a, _ := inTurn(t, c, ask("http://three.example/")); a.Failure != policy.FailureConnect || len(w.dialed) != 1 {
-			t.Errorf("failure %q (%v), dialled %v", a.Failure, a.Err, w.dialed)
+		lookups, dialed = 0, nil
+		if a, _ := inTurn(t, c, ask("http://three.example/")); a.Failure != policy.FailureConnect || len(dialed) != 1 {
+			t.Errorf("failure %q (%v), dialled %v", a.Failure, a.Err, dialed)
 		}
 	})
 }

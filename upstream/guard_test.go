@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
+	"strconv"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -194,24 +195,29 @@ func TestRefusedAtOnce(t *testing.T) {
 	})
 }
 
-// guardedClient polls over the network as if each host had been resolved to the
-// given address, past the real guard.
+// guardedClient polls over the network as if each host had been resolved to the given address.
 func (n *memnet) guardedClient(t *testing.T, settings Settings, addresses map[string]string) *Client {
+	names := make(map[netip.Addr]string)
+	for name, address := range addresses {
+		names[netip.MustParseAddr(address)] = name
+	}
+	return n.lookedUp(t, settings, func(name string) []netip.Addr {
+		return []netip.Addr{netip.MustParseAddr(addresses[name])}
+	}, func(a netip.Addr) string { return cmp.Or(names[a], a.String()) })
+}
+
+// lookedUp polls over the network with a name server of its own, past the real guard. The origin at an address
+// is that of a name.
+func (n *memnet) lookedUp(t *testing.T, settings Settings, lookup func(name string) []netip.Addr, at func(netip.Addr) (name string)) *Client {
 	c := n.client(t, settings)
 	c.dial = nil
-	names := make(map[string]string)
-	for name, address := range addresses {
-		names[address] = name
-	}
-	c.lookup = func(_ context.Context, name string) ([]netip.Addr, error) {
-		return []netip.Addr{netip.MustParseAddr(addresses[name])}, nil
-	}
+	c.lookup = func(_ context.Context, name string) ([]netip.Addr, error) { return lookup(name), nil }
 	c.reach = func(ctx context.Context, network, address string) (net.Conn, error) {
 		if err := ctx.Value(guardKey{}).(*guard).control(ctx, network, address, nil); err != nil {
 			return nil, &net.OpError{Op: "dial", Net: network, Err: err}
 		}
-		host, port, _ := net.SplitHostPort(address)
-		return n.dial(ctx, network, net.JoinHostPort(cmp.Or(names[host], host), port))
+		a := netip.MustParseAddrPort(address)
+		return n.dial(ctx, network, net.JoinHostPort(at(a.Addr()), strconv.Itoa(int(a.Port()))))
 	}
 	return c
 }

@@ -11,6 +11,7 @@ import (
 	"net"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -74,7 +75,7 @@ func (n *memnet) dial(_ context.Context, network, address string) (net.Conn, err
 	answer := n.origins[address]
 	n.mu.Unlock()
 	if answer == nil {
-		return nil, &net.OpError{Op: "dial", Net: network, Err: &net.DNSError{Err: "no such host", Name: address, IsNotFound: true}}
+		return nil, &net.OpError{Op: "dial", Net: network, Err: syscall.ECONNREFUSED}
 	}
 	client, server := net.Pipe()
 	go func() {
