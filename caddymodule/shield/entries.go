@@ -46,7 +46,6 @@ func (*entries) Destruct() error { return nil }
 
 // entry is what a shield knows of one key.
 type entry struct {
-	pingable
 	requested   atomic.Int64 // the last request, in Unix seconds
 	feed        atomic.Bool  // a response was a feed
 	loops       atomic.Bool  // the last poll got status 508
@@ -74,6 +73,12 @@ func (s *entries) get(key string) *entry {
 	return e
 }
 
+// isFeed reports whether a response to a request with a key was a feed.
+func (s *entries) isFeed(key string) bool {
+	e := s.get(key)
+	return e != nil && e.feed.Load()
+}
+
 // request returns the entry of a key that a reader requests, or nil. It takes the exclusive
 // lock of the cache once per second and key: the order of the keys needs no more.
 func (s *entries) request(key string, now time.Time) *entry {
@@ -94,7 +99,7 @@ func (s *entries) add(key string) *entry {
 	if e := s.get(key); e != nil {
 		return e
 	}
-	e := &entry{pingable: pingableOf(key)}
+	e := new(entry)
 	s.byKey.Add(key, e)
 	return e
 }

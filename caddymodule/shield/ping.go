@@ -95,78 +95,74 @@ func (s *Shield) ping(w http.ResponseWriter, r *http.Request) *poller.Refusal {
 	return nil
 }
 
-// storedFeeds are the feeds of a shield that the store has, by the page by which pings name them. Their number
-// is bounded, as the store forgets feeds without readers.
+// storedFeeds are the feeds of a shield that the store had a moment ago, and those that readers have requested
+// since. Their number is bounded, as the store forgets feeds without readers.
 type storedFeeds struct {
-	mu     sync.Mutex
-	byPage map[string][]pingable
-	keys   map[string]bool
-	next   time.Time // when they are read again
+	mu    sync.Mutex
+	feeds map[string]pingable // by key
+	next  time.Time           // when they are read again
 }
 
-// pingable is the key of a shield's feed, the host of its site, and the host and path by which pings name it.
-type pingable struct{ key, host, page string }
+// pingable is the host of the site of a shield's feed, and the host and path by which pings name it.
+type pingable struct{ host, page string }
 
 func pingableOf(key string) pingable {
 	k, _ := poller.ParseShieldKey(key)
 	_, rest, _ := strings.Cut(k.URL(), "://")
 	page, _, _ := strings.Cut(rest, "?")
-	return pingable{key, k.Host, page}
+	return pingable{k.Host, page}
 }
 
 // feedsNamed returns the keys of the shield's feeds that URLs name. The scheme and the query do not count.
 // An address that ends in a slash and is not a feed's stands for all feeds below it, as a site's home page does.
 func (s *Shield) feedsNamed(ctx context.Context, c *cache.Cache, urls []string) (found []string) {
+	named := make(map[string]bool) // whether the page is a feed's
+	for _, raw := range urls {
+		if u, err := feedurl.Parse(raw); err == nil {
+			named[u.HostPort()+u.Path()] = false
+		}
+	}
 	p := &s.entries.stored
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if began := time.Now(); p.byPage == nil || began.After(p.next) {
-		p.byPage, p.keys = make(map[string][]pingable), make(map[string]bool)
+	if began := time.Now(); p.feeds == nil || began.After(p.next) {
+		p.feeds = make(map[string]pingable)
 		for _, key := range c.Keys(context.WithoutCancel(ctx), poller.ShieldPrefix(s.identity)) {
-			f := pingableOf(key)
-			p.byPage[f.page], p.keys[key] = append(p.byPage[f.page], f), true
+			p.feeds[key] = pingableOf(key)
 		}
 		p.next = time.Now().Add(max(pingKeys, pingKeysShare*time.Since(began)))
 	}
-	latest := make(map[string][]pingable) // that the store did not have then
-	for _, e := range s.entries.byKey.Values() {
-		if e.feed.Load() && !p.keys[e.key] {
-			latest[e.page] = append(latest[e.page], e.pingable)
+	for _, key := range s.entries.byKey.Keys() {
+		if _, known := p.feeds[key]; !known && s.entries.isFeed(key) {
+			p.feeds[key] = pingableOf(key)
 		}
 	}
-	serves := make(map[string]bool)
-	add := func(feeds []pingable) {
-		for _, f := range feeds {
-			if _, known := serves[f.host]; !known {
-				serves[f.host] = s.serves(f.host)
-			}
-			if serves[f.host] {
-				found = append(found, f.key)
-			}
+	for _, f := range p.feeds {
+		if _, ok := named[f.page]; ok {
+			named[f.page] = true
 		}
 	}
-	named, above := make(map[string]bool), make(map[string]bool)
-	for _, raw := range urls {
-		u, err := feedurl.Parse(raw)
-		page := u.HostPort() + u.Path()
-		if err != nil || named[page] {
+	serves := make(map[string]bool) // by host
+	for key, f := range p.feeds {
+		if !named[f.page] && !isBelow(f.page, named) {
 			continue
 		}
-		named[page] = true
-		add(p.byPage[page])
-		add(latest[page])
-		if strings.HasSuffix(page, "/") && len(p.byPage[page])+len(latest[page]) == 0 {
-			above[page] = true
+		if _, known := serves[f.host]; !known {
+			serves[f.host] = s.serves(f.host)
 		}
-	}
-	for _, known := range []map[string][]pingable{p.byPage, latest} {
-		for page, feeds := range known {
-			for i := strings.LastIndexByte(page, '/'); i >= 0 && len(above) > 0; i = strings.LastIndexByte(page[:i], '/') {
-				if above[page[:i+1]] {
-					add(feeds)
-				}
-			}
+		if serves[f.host] {
+			found = append(found, key)
 		}
 	}
 	return found
+}
+
+// isBelow reports whether a page is below one that is named and is not a feed's.
+func isBelow(page string, named map[string]bool) bool {
+	for i := strings.LastIndexByte(page, '/'); i >= 0; i = strings.LastIndexByte(page[:i], '/') {
+		if isFeed, ok := named[page[:i+1]]; ok && !isFeed {
+			return true
+		}
+	}
+	return false
 }

@@ -35,7 +35,7 @@ func (s *Shield) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyhtt
 	}
 	text := key.String()
 	if reason := notShared(r); reason != "" {
-		if e := s.entries.get(text); e != nil && e.feed.Load() {
+		if s.entries.isFeed(text) {
 			s.entries.passed.add(key.Host, reason)
 		}
 		return s.pass(w, r, next)
