@@ -77,31 +77,6 @@ func TestParseByURL(t *testing.T) {
 	}
 }
 
-func TestOriginalPath(t *testing.T) {
-	tests := []struct{ name, path, original, want, base string }{
-		{"untouched", "/https://example.com/f", "/https://example.com/f", "/https://example.com/f", ""},
-		{"folded by a stripped prefix", "/https:/example.com/f", "/feeds/https://example.com/f", "/https://example.com/f", "/feeds"},
-		{"slashes inside", "/https:/example.com/a/b", "/feeds/https://example.com/a//b", "/https://example.com/a//b", "/feeds"},
-		{"dots inside", "/https:/example.com/b/", "/feeds/https://example.com/a/../b/", "/https://example.com/a/../b/", "/feeds"},
-		{"two prefixes", "/https:/example.com/f", "/a/b/https://example.com/f", "/https://example.com/f", "/a/b"},
-		{"doubled before it", "/https:/example.com/f", "/feeds//https://example.com/f", "/https://example.com/f", "/feeds"},
-		{"escapes", "/https:/example.com/a%2Fb", "/feeds/https://example.com/a%2Fb", "/https://example.com/a%2Fb", "/feeds"},
-		{"rewritten to something else", "/https:/example.com/f", "/x", "/https:/example.com/f", ""},
-		{"a page", "/-/feeds", "/feeds/-/feeds", "/-/feeds", "/feeds"},
-		{"the front page", "/", "/feeds/", "/", "/feeds"},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			if got := originalPath(tt.path, tt.original); got != tt.want {
-				t.Errorf("got %q, want %q", got, tt.want)
-			}
-			if base, _, _ := cutBase(tt.path, tt.original); base != tt.base {
-				t.Errorf("below %q, want %q", base, tt.base)
-			}
-		})
-	}
-}
-
 func FuzzParseByURL(f *testing.F) {
 	for _, s := range []string{
 		"example.com/feed.xml", "example.com/a%2Fb?x=%20&y", "example.com", "example.com/?", "u:p@h/", "[::1]/", "a//b/../c", "%", "?", "~s/https://a.b/",
