@@ -99,8 +99,8 @@ type Cache struct {
 	origin   Origin
 	settings atomic.Pointer[Settings]
 	now      func() time.Time
-	clock    sinceStart
-	random   func() float64
+	sinceStart
+	random func() float64
 
 	// Feeds and representations in memory.
 	table   table
@@ -153,7 +153,7 @@ func New(o Options) (*Cache, error) {
 		return nil, fmt.Errorf("allocating memory for hot representations: %w", err)
 	}
 	c := &Cache{
-		store: o.Store, origin: o.Origin, now: o.Now, clock: newClock(o.Now, o.Suspended), random: rand.Float64,
+		store: o.Store, origin: o.Origin, now: o.Now, sinceStart: newClock(o.Now, o.Suspended), random: rand.Float64,
 		memory: memory, changes: newChanges(),
 		waiting: limit{size: waitingPolls}, inHand: inHand{receiving: limit{size: receivingSize, alone: true}, parsing: semaphore.NewWeighted(parsingSize)},
 		unreadable: rate.Sometimes{Interval: unreadableInterval}, recording: semaphore.NewWeighted(1),
@@ -169,10 +169,6 @@ func New(o Options) (*Cache, error) {
 	c.background(func() { c.readChanges(c.open) })
 	return c, nil
 }
-
-// elapsed returns the time that feeds are scheduled by. It goes on while the machine is
-// suspended, and steps of the wall clock do not change it.
-func (c *Cache) elapsed() time.Duration { return c.clock.elapsed() }
 
 func (c *Cache) log() *zap.Logger { return c.settings.Load().Log }
 

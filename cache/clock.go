@@ -27,6 +27,7 @@ func newClock(now func() time.Time, suspended func() time.Duration) sinceStart {
 	return sinceStart{now: now, suspended: suspended, start: now(), asleep: suspended()}
 }
 
+// elapsed returns the time that feeds are scheduled by. Steps of the wall clock do not change it.
 func (c *sinceStart) elapsed() time.Duration {
 	return c.now().Sub(c.start) + time.Duration(c.missed.Load())
 }

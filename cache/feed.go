@@ -137,11 +137,7 @@ func (f *Feed) Ask(by store.Owner) {
 
 // Expect records that a feed reader asks for the feed, by a token or from an address that the operator
 // knows, and no person with a browser. If it never had a version and its polls fail, it counts as failing.
-func (f *Feed) Expect() {
-	if !f.Served() {
-		f.expected.Store(true)
-	}
-}
+func (f *Feed) Expect() { f.expected.Store(true) }
 
 // askedBy returns the owners that asked and that the store does not have yet.
 func (f *Feed) askedBy() (owners []store.Owner) {

@@ -66,7 +66,7 @@ func (c *Cache) maintain(ctx context.Context) {
 
 // checkClock notices that the machine was suspended.
 func (c *Cache) checkClock() {
-	if c.clock.look() {
+	if c.look() {
 		c.log().Info("the machine was suspended: time has passed for all feeds")
 		c.wake(c.changed)
 	}

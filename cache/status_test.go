@@ -19,7 +19,7 @@ func TestStatusHasNoCredentials(t *testing.T) {
 	s.Feed.Alias, s.Feed.Validators = url, policy.Validators{URL: url, ETag: `"1"`}
 	s.Feed.History.Hints = policy.Hints{Self: url, NewFeedURL: url, Hubs: []string{url}}
 	s.Last.Error = "asking " + url + ": refused"
-	c := &Cache{clock: newClock(time.Now, nil)}
+	c := &Cache{sinceStart: newClock(time.Now, nil)}
 	c.settings.Store(&Settings{})
 	out, err := json.Marshal(c.describe(feedstate.ParseKey("shield:x "+url), s, -1, nil))
 	if err != nil || strings.Contains(string(out), secret) || strings.Count(string(out), "x.example") < 6 {

@@ -89,10 +89,11 @@ func NewResponse(v *Version, thirdParty bool) *Response {
 // NotModified evaluates the conditions of a request as [Version.NotModified] does. The date
 // that readers were given need not be parsed.
 func (r *Response) NotModified(request http.Header, now time.Time) bool {
-	if dates := request["If-Modified-Since"]; len(dates) == 1 && dates[0] == r.lastModified[0] && len(request["If-None-Match"]) == 0 {
-		return true
+	if len(request["If-None-Match"]) > 0 {
+		return r.version.NotModified(request, now)
 	}
-	return r.version.NotModified(request, now)
+	dates := request["If-Modified-Since"]
+	return len(dates) == 1 && (dates[0] == r.lastModified[0] || r.version.NotModified(request, now))
 }
 
 // setDate sets Last-Modified, which must not be later than Date (RFC 9110 section 8.8.2.1). A new version

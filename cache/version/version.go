@@ -93,11 +93,7 @@ func (v *Version) Names(tag httpfield.Tag) bool {
 // If-None-Match, If-Modified-Since does not count. It is false for a request without conditions. If now is
 // zero, only the dates of the version count, and none that a reader made up.
 func (v *Version) NotModified(request http.Header, now time.Time) bool {
-	tags, dates := request["If-None-Match"], request["If-Modified-Since"]
-	if len(tags) == 0 && len(dates) == 0 {
-		return false
-	}
-	return httpfield.NotModified(tags, dates, v.Names, func(date string) bool { return v.unmodifiedSince(date, now) })
+	return httpfield.NotModified(request["If-None-Match"], request["If-Modified-Since"], v.Names, func(date string) bool { return v.unmodifiedSince(date, now) })
 }
 
 // PreconditionFailed reports whether a request asks for another version than this one (RFC 9110

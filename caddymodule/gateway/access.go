@@ -27,7 +27,7 @@ import (
 // configured feeds: every client that reaches the handler may read them.
 type access struct {
 	clients  clientRanges
-	tokens   map[string]token          // by name
+	tokens   []token
 	allow    feedurl.HostTable[string] // the patterns as written
 	deny     feedurl.HostTable[string]
 	list     *subscriptions // nil without opml
@@ -38,19 +38,33 @@ type access struct {
 
 // token is a secret, by its hash.
 type token struct {
+	name  string
 	sum   [sha256.Size]byte
 	group feedstate.Group
 }
 
+// client is the sender of a request by URL or for a page.
 type client struct {
-	address   netip.Addr // see [poller.Client]
-	forwarded bool       // see [poller.Forwarded]
-	site      string     // see [poller.SiteToWrite]
+	address  netip.Addr      // see [poller.Client]
+	hasToken bool            // the request has a token, so the address does not admit it
+	token    *token          // nil: none, or an unknown one
+	group    feedstate.Group // of the clients with this token, or of those that the line clients admits; 0: they have nothing in common
+	// Without a token:
+	forwarded bool   // see [poller.Forwarded]
+	named     bool   // the operator has named the address
+	site      string // see [poller.SiteToWrite]
 }
 
-func (g *Gateway) clientOf(r *http.Request) client {
-	from := client{address: poller.Client(r), forwarded: poller.Forwarded(r)}
-	if !g.access.clients.any {
+func (g *Gateway) clientOf(r *http.Request, by urlRequest) client {
+	from := client{address: poller.Client(r), hasToken: by.hasToken}
+	if by.hasToken {
+		if from.token = g.access.tokenOf(by.token); from.token != nil {
+			from.group = from.token.group
+		}
+		return from
+	}
+	from.group, from.forwarded = g.access.clients.group, poller.Forwarded(r)
+	if from.named = g.access.clients.name(from); !g.access.clients.any {
 		from.site = poller.SiteToWrite(r, g.server)
 	}
 	return from
@@ -59,8 +73,8 @@ func (g *Gateway) clientOf(r *http.Request) client {
 // authorize returns why a request may not have the feed of a URL, or nil if it may. The reason
 // names the line of the configuration that forbids it, but not the contents of that line: the
 // client may be anyone.
-func (a *access) authorize(by urlRequest, from client, u feedurl.URL) *poller.Refusal {
-	if refusal := a.admit(by, from); refusal != nil {
+func (a *access) authorize(from client, u feedurl.URL) *poller.Refusal {
+	if refusal := a.admit(from); refusal != nil {
 		return refusal
 	}
 	if err := a.checkURL(u); err != nil {
@@ -70,17 +84,14 @@ func (a *access) authorize(by urlRequest, from client, u feedurl.URL) *poller.Re
 }
 
 // admit returns why a request may not have feeds by URL and see pages, or nil if it may.
-func (a *access) admit(by urlRequest, from client) *poller.Refusal {
-	if by.hasToken {
-		if a.tokenName(by.token) == "" {
-			return forbidden("the token in this URL is not known: the gateway needs a `token` line for it")
-		}
-		return nil
-	}
-	if err := a.clients.check(from); err != nil {
-		return forbidden("%v", err)
-	}
-	if from.site != "" {
+func (a *access) admit(from client) *poller.Refusal {
+	switch {
+	case from.token != nil:
+	case from.hasToken:
+		return forbidden("the token in this URL is not known: the gateway needs a `token` line for it")
+	case !from.named && !a.clients.any:
+		return a.clients.refusal(from)
+	case from.site != "":
 		return forbidden("a stranger may own the name that this request was sent to, and send it from your browser: "+
 			"the Caddyfile needs %s as the address of the gateway's site, or request the feed with a `token`", from.site)
 	}
@@ -129,13 +140,12 @@ func forbidden(format string, args ...any) *poller.Refusal {
 	return &poller.Refusal{Status: http.StatusForbidden, Reason: fmt.Sprintf(format, args...)}
 }
 
-// tokenName returns the name of the token with a secret, or "". It takes the same time for all
-// secrets.
-func (a *access) tokenName(secret string) (found string) {
+// tokenOf returns the token with a secret, or nil. It takes the same time for all secrets.
+func (a *access) tokenOf(secret string) (found *token) {
 	sum := sha256.Sum256([]byte(secret))
-	for name, token := range a.tokens {
-		if subtle.ConstantTimeCompare(sum[:], token.sum[:]) == 1 {
-			found = name
+	for i := range a.tokens {
+		if subtle.ConstantTimeCompare(sum[:], a.tokens[i].sum[:]) == 1 {
+			found = &a.tokens[i]
 		}
 	}
 	return found
@@ -143,29 +153,29 @@ func (a *access) tokenName(secret string) (found string) {
 
 // clientRanges are the addresses that may request feeds by URL.
 type clientRanges struct {
-	any     bool
+	any     bool // the others are named nevertheless: they have shares of their own
 	private bool
 	ranges  []netip.Prefix
-	group   feedstate.Group
+	group   feedstate.Group // of those that they admit; 0 with any
 }
 
-func (c *clientRanges) check(from client) error {
-	address := from.address
-	if c.any || slices.ContainsFunc(c.ranges, func(p netip.Prefix) bool { return p.Contains(address) }) {
-		return nil
+// name reports whether the ranges name the address of a client.
+func (c *clientRanges) name(from client) bool {
+	// The address of a proxy is private, whatever the client's is.
+	return c.private && !from.forwarded && poller.Private(from.address) ||
+		slices.ContainsFunc(c.ranges, func(p netip.Prefix) bool { return p.Contains(from.address) })
+}
+
+// refusal says why a client is not admitted whose address is not named.
+func (c *clientRanges) refusal(from client) *poller.Refusal {
+	if c.private && poller.Private(from.address) {
+		return forbidden("a proxy at %s forwarded this request, and the gateway does not trust it: its Caddyfile needs `trusted_proxies` in the global option `servers`", from.address)
 	}
-	if !c.private || !poller.Private(address) {
-		text := "a client without an IP address"
-		if address.IsValid() {
-			text = address.String()
-		}
-		return fmt.Errorf("the gateway's `clients` line does not cover %s: it needs that address there, or a `token` for you", text)
+	text := "a client without an IP address"
+	if from.address.IsValid() {
+		text = from.address.String()
 	}
-	if from.forwarded {
-		// The proxy's address is private, whatever the client's is.
-		return fmt.Errorf("a proxy at %s forwarded this request, and the gateway does not trust it: its Caddyfile needs `trusted_proxies` in the global option `servers`", address)
-	}
-	return nil
+	return forbidden("the gateway's `clients` line does not cover %s: it needs that address there, or a `token` for you", text)
 }
 
 // parseClients parses private, any and CIDRs. No words mean private.
@@ -174,7 +184,7 @@ func parseClients(words []string) (c clientRanges, err error) {
 	for _, word := range words {
 		switch word {
 		case "any":
-			c.any = true
+			c.any, c.private = true, true
 		case "private", "private_ranges": // Caddy's name
 			c.private = true
 		default:
@@ -188,7 +198,9 @@ func parseClients(words []string) (c clientRanges, err error) {
 	if c.any && len(words) > 1 {
 		return c, fmt.Errorf("%q includes all others: write it alone", "any")
 	}
-	c.group = c.groupOf()
+	if !c.any {
+		c.group = c.groupOf()
+	}
 	return c, nil
 }
 
@@ -210,20 +222,8 @@ func checkSecret(secret string) error {
 	return nil
 }
 
-// group returns the group of the readers of a request: those with its token, or those that the words of
-// the line clients admit. Gateways with the same words have the same group. It is 0 if the gateway
-// admits any client: those have nothing in common.
-func (a *access) group(by urlRequest) feedstate.Group {
-	switch {
-	case by.hasToken:
-		return a.tokens[a.tokenName(by.token)].group
-	case a.clients.any:
-		return 0
-	}
-	return a.clients.group
-}
-
-// groupOf returns the group of ranges, whatever the order in which they are written.
+// groupOf returns the group of the clients that ranges admit. Gateways with the same words have the same one,
+// whatever their order.
 func (c *clientRanges) groupOf() feedstate.Group {
 	words := make([]string, 0, len(c.ranges)+1)
 	for _, p := range c.ranges {
@@ -236,17 +236,14 @@ func (c *clientRanges) groupOf() feedstate.Group {
 	return feedstate.GroupOf("clients " + strings.Join(slices.Compact(words), " "))
 }
 
-// ownerOf returns the owner for whom a request by URL asks for a feed.
-func (a *access) ownerOf(e *poller.Engine, by urlRequest, from client, canonical string) store.Owner {
-	if a.list.has(canonical) {
+// ownerOf returns the owner for whom a client asks for a feed.
+func (a *access) ownerOf(e *poller.Engine, from client, canonical string) store.Owner {
+	switch {
+	case a.list.has(canonical):
 		return store.Operator
-	}
-	if by.hasToken {
-		return e.TokenOf(a.tokenName(by.token))
-	}
-	named := a.clients
-	named.any = false
-	if named.private = named.private || named.ranges == nil; named.check(from) == nil {
+	case from.token != nil:
+		return e.TokenOf(from.token.name)
+	case from.named:
 		return e.AddressOf(from.address)
 	}
 	return e.NetworkOf(from.address)
@@ -277,13 +274,10 @@ func newAccess(g *Gateway, repl *caddy.Replacer) (*access, error) {
 		if err := checkSecret(secret); err != nil {
 			return nil, fmt.Errorf("token %s: %w", name, err)
 		}
-		if other := a.tokenName(secret); other != "" {
-			return nil, fmt.Errorf("the tokens %s and %s have the same secret: give each person another one", min(name, other), max(name, other))
+		if other := a.tokenOf(secret); other != nil {
+			return nil, fmt.Errorf("the tokens %s and %s have the same secret: give each person another one", min(name, other.name), max(name, other.name))
 		}
-		if a.tokens == nil {
-			a.tokens = make(map[string]token)
-		}
-		a.tokens[name] = token{sha256.Sum256([]byte(secret)), feedstate.GroupOf("token " + secret)}
+		a.tokens = append(a.tokens, token{name, sha256.Sum256([]byte(secret)), feedstate.GroupOf("token " + secret)})
 	}
 	if g.OPML == "" {
 		return a, nil

@@ -94,7 +94,9 @@ func TestAuthorize(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			no := a.authorize(by, client{address: address}, feed)
+			who := client{address: address, hasToken: by.hasToken, token: a.tokenOf(by.token)}
+			who.named = a.clients.name(who)
+			no := a.authorize(who, feed)
 			switch {
 			case no == nil && tt.want != "":
 				t.Errorf("admitted, want: %s", tt.want)

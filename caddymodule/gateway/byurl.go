@@ -39,7 +39,7 @@ type urlRequest struct {
 // The original URL is that of the request before rewrites, or nil.
 func parseByURL(u, original *url.URL) (by urlRequest, ok bool) {
 	path := u.EscapedPath()
-	if original != nil {
+	if original != nil && original != u && original.EscapedPath() != path {
 		path = originalPath(path, original.EscapedPath())
 	}
 	path = "/" + strings.TrimLeft(path, "/") // of a base URL that ends in a slash
@@ -140,9 +140,6 @@ func looksLikeHost(segment string) bool {
 // originalPath returns the path of a request as it was sent, without a prefix that Caddy's
 // handle_path or strip_prefix have removed.
 func originalPath(path, original string) string {
-	if path == original {
-		return path
-	}
 	if _, tail, found := cutBase(path, original); found {
 		return "/" + strings.TrimLeft(tail, "/")
 	}

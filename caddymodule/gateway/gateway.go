@@ -95,6 +95,7 @@ type Gateway struct {
 
 	log       *zap.Logger
 	engine    *poller.Engine
+	requests  *poller.Requests
 	accessLog *zap.Logger
 	server    *caddyhttp.Server // that the gateway belongs to, or nil
 	access    *access
@@ -159,6 +160,7 @@ const noReaders = "a gateway counts its readers and remembers none of them; who 
 
 func (g *Gateway) resolveFeeds(app *poller.App, repl *caddy.Replacer) error {
 	g.engine, g.access.private, g.mayServe = app.Engine(), app.NamedOnly, g.access.checkFrom
+	g.requests = g.engine.GatewayRequests()
 	app.AddNames(g)
 	g.paths, g.chosen = make(map[string]string, len(g.Feeds)), make(map[string]string, len(g.Feeds))
 	for i := range g.Feeds {

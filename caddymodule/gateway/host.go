@@ -31,16 +31,12 @@ func ofOtherSite(r *http.Request) bool {
 	if strings.Contains(strings.ToLower(strings.Join(h["Accept"], ",")), "text/html") {
 		return false // a link that a person has followed
 	}
-	return ofOtherHost(r, h.Get("Referer")) || ofOtherHost(r, h.Get("Origin"))
-}
-
-// ofOtherHost reports whether a Referer or Origin, if there is one, names another host than the request.
-func ofOtherHost(r *http.Request, address string) bool {
-	if address == "" {
-		return false
+	for _, address := range []string{h.Get("Referer"), h.Get("Origin")} {
+		if u, err := url.Parse(address); address != "" && (err != nil || !isHost(r, u.Host)) { // the Origin may be null
+			return true
+		}
 	}
-	u, err := url.Parse(address)
-	return err != nil || !isHost(r, u.Host) // the Origin may be null
+	return false
 }
 
 // isHost reports whether a host, with or without its port, is one of the names of a request.

@@ -101,13 +101,13 @@ func (g *Gateway) placeOf(r *http.Request, by urlRequest) pages.Place {
 	if by.hasToken {
 		base += "~" + url.PathEscape(by.token) + "/"
 	}
+	from := g.clientOf(r, by)
 	at := pages.Place{
 		Home: base, Below: base + strings.TrimPrefix(pagesBelow, "/"), Gateway: poller.SiteAddress(r) + base,
-		Token: by.hasToken, Member: g.access.admit(by, g.clientOf(r)) == nil,
+		Token: by.hasToken, Member: g.access.admit(from) == nil,
 	}
 	if at.Member {
-		group := g.access.group(by)
-		at.Viewer, at.Unlisted = g.viewer(group, poller.SiteAddress(r)+basePath(r)), group == 0
+		at.Viewer, at.Unlisted = g.viewer(from.group, poller.SiteAddress(r)+basePath(r)), from.group == 0
 	}
 	return at
 }
@@ -256,14 +256,11 @@ func (g *Gateway) own(r *http.Request, u feedurl.URL) (feed string, own bool) {
 
 // feedsAt returns the feed at a URL or, if it is a web page, its title and the feeds that it names.
 func (g *Gateway) feedsAt(r *http.Request, by urlRequest, u feedurl.URL) (title string, found []pages.Found, err error) {
-	from := g.clientOf(r)
-	if refusal := g.access.authorize(by, from, u); refusal != nil && g.chosen[u.String()] == "" {
+	from := g.clientOf(r, by)
+	if refusal := g.access.authorize(from, u); refusal != nil && g.chosen[u.String()] == "" {
 		return "", nil, refusal
 	}
-	if err := checkFeed(u); err != nil {
-		return "", nil, err
-	}
-	feed, err := g.feedFor(r, by, from, u)
+	feed, err := g.feedFor(r, from, u, false)
 	if err != nil {
 		return "", nil, err
 	}
@@ -309,8 +306,7 @@ func (g *Gateway) serveSite(w http.ResponseWriter, r *http.Request, req request,
 	}
 	found := pages.Site{URL: feedurl.Shown(req.by.target), Title: u.Site.Title, Feeds: g.found(r, u.Site.Feeds...)}
 	g.pages.ServeSite(w, r, g.placeOf(r, req.by), found)
-	g.engine.GatewayRequests().Count(poller.ResultMoved, 0)
-	poller.Report(r, poller.ResultMoved, req.feed(), "")
+	g.requests.Report(r, poller.ResultMoved, req.feed(), "")
 	return true
 }
 
@@ -333,15 +329,11 @@ func (g *Gateway) serveProblem(w http.ResponseWriter, r *http.Request, req reque
 // which here is the gateway; polling a site for it would be useless.
 var errNoFeed error = &poller.Refusal{Status: http.StatusNotFound, Reason: "this is not the address of a feed"}
 
-// checkFeed refuses the URLs of pictures and of robots.txt.
-func checkFeed(u feedurl.URL) error {
-	name := strings.ToLower(path.Base(u.Path()))
-	switch path.Ext(name) {
+// neverFeed reports whether a URL is that of a picture or of robots.txt.
+func neverFeed(u feedurl.URL) bool {
+	switch strings.ToLower(path.Ext(u.Path())) {
 	case ".ico", ".png", ".jpg", ".jpeg", ".gif", ".webp", ".svg", ".avif":
-		return errNoFeed
+		return true
 	}
-	if u.Path() == "/robots.txt" {
-		return errNoFeed
-	}
-	return nil
+	return u.Path() == "/robots.txt"
 }

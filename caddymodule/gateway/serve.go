@@ -18,9 +18,9 @@ import (
 
 	"github.com/feedpollard/pollard/cache"
 	"github.com/feedpollard/pollard/cache/store"
-	"github.com/feedpollard/pollard/caddymodule/pages"
 	"github.com/feedpollard/pollard/caddymodule/poller"
 	"github.com/feedpollard/pollard/internal/feedurl"
+	"github.com/feedpollard/pollard/internal/readers"
 )
 
 // Header values that never change are shared, so that a hit allocates none.
@@ -43,20 +43,21 @@ func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyht
 		defer done()
 	}
 	req := g.parse(r)
-	if req.configured == "" && !req.byURL {
+	isFeed := req.configured != "" || req.byURL
+	if !isFeed {
 		if page, ok := g.parsePage(r); ok {
 			return g.servePage(w, r, next, page)
 		}
-	}
-	if !req.forGateway() {
-		return g.passOn(w, r, next, noSuchPath(r.URL.EscapedPath()))
+		if !req.by.hasToken { // other handlers would log the token
+			return g.passOn(w, r, next, noSuchPath(r.URL.EscapedPath()))
+		}
 	}
 	if g.CORS {
 		h := w.Header()
 		h["Access-Control-Allow-Origin"] = anyOrigin
 		h["Access-Control-Expose-Headers"] = exposedHeaders
 	}
-	if req.configured == "" && !req.byURL {
+	if !isFeed {
 		return g.refuse(w, r, noSuchPath(""), req)
 	}
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
@@ -89,29 +90,35 @@ func (g *Gateway) serveHub(w http.ResponseWriter, r *http.Request) bool {
 
 func (g *Gateway) serveFeed(w http.ResponseWriter, r *http.Request, req request) error {
 	feed, err := g.find(r, &req)
-	if err == nil {
-		if req.byURL && !g.access.clients.any {
+	if err != nil {
+		return g.refuse(w, r, err, req)
+	}
+	o := cache.ServeOptions{Alias: req.alias} // the version of a configured feed may come from anywhere
+	if req.byURL {
+		o.May = g.mayServe
+		if !g.access.clients.any {
 			w.Header()["Cache-Control"] = private
 		}
-		var sent cache.Sent
-		if sent, err = g.serve(w, r, feed, req); err == nil {
-			result := poller.ResultOf(sent)
-			g.engine.GatewayRequests().Count(result, sent.Bytes)
-			poller.Report(r, result, feed.Key(), "")
+	}
+	sent, err := feed.Serve(w, r, o)
+	if err == nil {
+		g.requests.Sent(r, feed.Key(), sent)
+		g.engine.Answered(readers.Request{
+			Feed: feed.Key(), UserAgent: r.UserAgent(), Client: poller.Client(r), Status: sent.Status, Bytes: sent.Bytes,
+		})
+		return nil
+	}
+	if u, ok := errors.AsType[*cache.Unavailable](err); ok && u.RedirectTo != "" {
+		w.Header()["Referrer-Policy"] = noReferrer
+		if err = g.redirect(w, r, req, u); err == nil {
+			g.requests.Report(r, poller.ResultMoved, feed.Key(), "")
 			return nil
 		}
-		if u, ok := errors.AsType[*cache.Unavailable](err); ok && u.RedirectTo != "" {
-			w.Header()["Referrer-Policy"] = noReferrer
-			if err = g.redirect(w, r, req, u); err == nil {
-				poller.Report(r, poller.ResultMoved, feed.Key(), "")
-				return nil
-			}
-		} else if ok && u.Queued {
-			return g.servePending(w, r, req, u)
-		}
-		if g.serveSite(w, r, req, err) {
-			return nil
-		}
+	} else if ok && u.Queued {
+		return g.servePending(w, r, req, u)
+	}
+	if g.serveSite(w, r, req, err) {
+		return nil
 	}
 	return g.refuse(w, r, err, req)
 }
@@ -123,10 +130,6 @@ type request struct {
 	by         urlRequest
 	alias      bool // the feed has become an alias of the one that answers; known once that is found
 }
-
-// forGateway reports whether the gateway answers the request itself. It answers every request
-// with a token: other handlers would log the token.
-func (q *request) forGateway() bool { return q.configured != "" || q.byURL || q.by.hasToken }
 
 // feed returns the URL of the requested feed, for people.
 func (q *request) feed() string {
@@ -180,8 +183,8 @@ func (g *Gateway) refuse(w http.ResponseWriter, r *http.Request, err error, req 
 	if hidden {
 		feed, e.Reason = withoutToken(feed), withoutToken(e.Reason)
 	}
-	poller.Report(r, g.engine.GatewayRequests().Refused(e.Status), feed, e.Reason)
-	if req.forGateway() {
+	g.requests.Refused(r, e.Status, feed, e.Reason)
+	if req.configured != "" || req.byURL || req.by.hasToken {
 		w.Header()["Referrer-Policy"] = noReferrer
 	}
 	if e.Status == http.StatusInternalServerError {
@@ -197,25 +200,6 @@ func (g *Gateway) refuse(w http.ResponseWriter, r *http.Request, err error, req 
 		return nil
 	}
 	return e.Answer(w, r, g.server)
-}
-
-func (g *Gateway) serve(w http.ResponseWriter, r *http.Request, feed *cache.Feed, req request) (cache.Sent, error) {
-	o := cache.ServeOptions{Alias: req.alias} // the version of a configured feed may come from anywhere
-	if req.byURL {
-		o.May = g.mayServe
-	}
-	if pages.WantsPage(r) {
-		shown := &charsetWriter{ResponseWriter: w}
-		defer shown.sendHeader(nil)
-		w, r = shown, r.Clone(r.Context())
-		r.Header.Del("Accept-Encoding") // so that its first bytes are text
-	}
-	sent, err := feed.Serve(w, r, o)
-	if err != nil {
-		return cache.Sent{}, err
-	}
-	g.engine.CountReader(feed.Key(), r.UserAgent(), poller.Client(r), sent.Bytes)
-	return sent, nil
 }
 
 func (g *Gateway) find(r *http.Request, req *request) (*cache.Feed, error) {
@@ -237,17 +221,15 @@ func (g *Gateway) find(r *http.Request, req *request) (*cache.Feed, error) {
 	if err != nil {
 		return nil, err
 	}
-	from := g.clientOf(r)
-	if refusal := g.access.authorize(req.by, from, u); refusal != nil {
+	from := g.clientOf(r, req.by)
+	if refusal := g.access.authorize(from, u); refusal != nil {
 		return nil, refusal
 	}
 	if _, own := g.own(r, u); own {
 		return nil, &poller.Refusal{Status: http.StatusBadRequest, Reason: "not a feed URL: it leads back to this gateway"}
 	}
-	if err := checkFeed(u); err != nil {
-		return nil, err
-	}
-	feed, err := g.feedFor(r, req.by, from, u)
+	icons := u.Path() == "/" && !strings.Contains(r.Header.Get("Accept"), "text/html")
+	feed, err := g.feedFor(r, from, u, icons)
 	req.alias = err == nil && feed.Key() != u.String()
 	return feed, err
 }
@@ -282,19 +264,22 @@ func (g *Gateway) leadsBack(r *http.Request, configured string) bool {
 }
 
 // feedFor returns the feed at a URL that the client may request. A feed that is not known yet is
-// added, if this request may add one.
-func (g *Gateway) feedFor(r *http.Request, by urlRequest, from client, u feedurl.URL) (*cache.Feed, error) {
+// added, if this request may add one. icons says that the request may be for the icon of the feed's site.
+func (g *Gateway) feedFor(r *http.Request, from client, u feedurl.URL, icons bool) (*cache.Feed, error) {
 	requested, feed, err := g.feed(r.Context(), u.String())
 	if err != nil {
 		return nil, err
 	}
-	owner, asks := g.access.ownerOf(g.engine, by, from, u.String()), by.hasToken || !ofOtherSite(r)
-	if icons := by.target != "" && u.Path() == "/" && !strings.Contains(r.Header.Get("Accept"), "text/html"); !icons {
+	owner, asks := g.access.ownerOf(g.engine, from, u.String()), from.hasToken || !ofOtherSite(r)
+	if !icons {
 		g.recent.add(from.address, u.Name())
 	} else if feed.New() && g.recent.has(from.address, u.Name()) {
 		return nil, errNoFeed // it looks for an icon at the host of a feed, which here is the gateway
 	}
 	if feed.New() {
+		if neverFeed(u) {
+			return nil, errNoFeed
+		}
 		if !asks {
 			return nil, errOtherSite
 		}
@@ -321,18 +306,18 @@ func (g *Gateway) feedFor(r *http.Request, by urlRequest, from client, u feedurl
 		if err != nil {
 			return nil, forbidden("%v", err)
 		}
-		if refusal := g.access.authorize(by, from, end); refusal != nil {
+		if refusal := g.access.authorize(from, end); refusal != nil {
 			return nil, refusal
 		}
 	}
 	if asks {
 		requested.Ask(owner)
 		feed.Ask(owner)
-		if owner.Kind() != store.KindPublic && r.Header.Get("Sec-Fetch-Mode") != "navigate" {
+		if !feed.Served() && owner.Kind() != store.KindPublic && r.Header.Get("Sec-Fetch-Mode") != "navigate" {
 			feed.Expect()
 		}
-		if group := g.access.group(by); group != 0 {
-			feed.AskedBy(g.engine.GroupOf(group))
+		if from.group != 0 {
+			feed.AskedBy(g.engine.GroupOf(from.group))
 		}
 	}
 	return feed, nil

@@ -35,7 +35,6 @@ func (g *Gateway) redirect(w http.ResponseWriter, r *http.Request, req request, 
 	h.Set("Location", location+"/"+u.RedirectTo)
 	h.Set("Cache-Control", "no-store")
 	w.WriteHeader(http.StatusFound)
-	g.engine.GatewayRequests().Count(poller.ResultMoved, 0)
 	return nil
 }
 
@@ -58,7 +57,6 @@ func (g *Gateway) servePending(w http.ResponseWriter, r *http.Request, req reque
 	if r.Method != http.MethodHead {
 		_, _ = io.WriteString(w, body) // the reader may have left
 	}
-	g.engine.GatewayRequests().Count(poller.ResultQueued, 0)
-	poller.Report(r, poller.ResultQueued, req.feed(), u.Reason)
+	g.requests.Report(r, poller.ResultQueued, req.feed(), u.Reason)
 	return nil
 }

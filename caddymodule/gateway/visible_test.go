@@ -160,11 +160,13 @@ func TestPagesShowWhatTheirViewerMayRequest(t *testing.T) {
 
 // may reports whether a viewer may request a feed by URL.
 func (g *canaryGateway) may(v canaryViewer, feed int) bool {
-	return g.access.authorize(g.by(v), client{address: netip.MustParseAddr(v.address)}, feedurl.MustParse(canaryURL(feed))) == nil
+	return g.access.authorize(g.client(v), feedurl.MustParse(canaryURL(feed))) == nil
 }
 
-func (g *canaryGateway) by(v canaryViewer) urlRequest {
-	return urlRequest{token: strings.TrimPrefix(v.at, "/~"), hasToken: v.token != ""}
+func (g *canaryGateway) client(v canaryViewer) client {
+	c := client{address: netip.MustParseAddr(v.address), hasToken: v.token != "", token: g.access.tokenOf(strings.TrimPrefix(v.at, "/~"))}
+	c.named = g.access.clients.name(c)
+	return c
 }
 
 func note(of map[string]map[int]bool, who string, feed int) {
@@ -215,7 +217,7 @@ func checkViewer(t *testing.T, g *canaryGateway, v canaryViewer, feeds int, aske
 		}
 	}
 	for i := range feeds {
-		listed := g.access.admit(g.by(v), client{address: netip.MustParseAddr(v.address)}) == nil && kind != ""
+		listed := g.access.admit(g.client(v)) == nil && kind != ""
 		if polled := asked[kind][i] || g.named[i] && anyAsked(asked, i); listed && polled && visible[i] && !slices.Contains(shown, i) {
 			t.Fatalf("with\n%s\n%s is hidden from %+v, who asked for %v", g.lines, wordOf("f", i), v, asked[kind])
 		}

@@ -13,7 +13,6 @@ import (
 	"fmt"
 	"io"
 	"maps"
-	"net/netip"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -50,6 +49,7 @@ type counters struct {
 	feeds   *readers.Feeds
 	readers *readers.Statistics // of shields
 	traffic *traffic
+	answers answers
 	key     atomic.Pointer[readers.Key] // never nil
 	log     func() *zap.Logger          // of the configuration in force
 	stop    chan struct{}
@@ -68,7 +68,8 @@ func newCounters(log func() *zap.Logger) *counters {
 	t := &traffic{counts: make(map[trafficKey]status.Traffic)}
 	c := &counters{
 		feeds: readers.NewFeeds(t.countAnswers), readers: readers.NewStatistics(readers.Period), traffic: t,
-		log: log, stop: make(chan struct{}), ended: make(chan struct{}),
+		answers: answers{waiting: make(chan readers.Request, maxAnswers)},
+		log:     log, stop: make(chan struct{}), ended: make(chan struct{}),
 	}
 	c.key.Store(readers.NewKey([]byte(rand.Text()))) // until the store is open
 	return c
@@ -206,6 +207,7 @@ func (c *counters) merged(ctx context.Context) (others []*savedCounters) {
 }
 
 func (c *counters) forget(feeds []string) {
+	c.countAnswers()
 	for _, feed := range feeds {
 		c.feeds.Forget(feed)
 		c.readers.Forget(feed)
@@ -225,6 +227,7 @@ const countersVersion = 4
 
 // encode returns the counters of this node, in at most [store.MaxCounters] bytes.
 func (c *counters) encode(now time.Time) ([]byte, error) {
+	c.countAnswers()
 	for limit := maxSaved; ; limit /= 2 {
 		saved := savedCounters{Saved: now, Readers: c.readers.Snapshot(now, limit), Sketches: c.feeds.Sketches(now, limit)}
 		c.feeds.Take(c.traffic.countAnswers)
@@ -282,25 +285,12 @@ func (e *Engine) Readers(ctx context.Context, o readers.ReportOptions) status.Re
 	for _, saved := range e.counters.merged(ctx) {
 		o.Others = append(o.Others, saved.Readers)
 	}
+	e.counters.countAnswers()
 	return e.counters.readers.Report(o)
 }
 
 // Subscribers estimates how many readers a feed had in the last week or two, on all nodes.
 func (e *Engine) Subscribers(feed string) int {
+	e.counters.countAnswers()
 	return e.counters.feeds.Subscribers(feed, time.Now())
 }
-
-// CountReader counts a reader of a gateway's feed, for the number of its subscribers, and the answer.
-func (e *Engine) CountReader(feed, userAgent string, client netip.Addr, bytes int64) {
-	c := e.counters.feeds.Feed(feed)
-	c.CountReader(e.counters.key.Load().Reader(userAgent, client))
-	c.CountAnswer(bytes)
-}
-
-// CountAnswer counts a request that was answered with a feed or a 304.
-func (e *Engine) CountAnswer(feed string, bytes int64) {
-	e.counters.feeds.Feed(feed).CountAnswer(bytes)
-}
-
-// RecordReader records a request of a shield's reader.
-func (e *Engine) RecordReader(r readers.Request) { e.counters.readers.Record(r) }

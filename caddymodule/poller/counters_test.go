@@ -79,8 +79,8 @@ func startNode(t *testing.T, s store.Store, node string) *Engine {
 
 // count counts a request, and a poll.
 func count(e *Engine, client string) {
-	e.CountReader(someFeed, "A/1", netip.MustParseAddr(client), 100)
-	e.RecordReader(readers.Request{
+	e.Answered(readers.Request{Feed: someFeed, UserAgent: "A/1", Client: netip.MustParseAddr(client), Status: 200, Bytes: 100})
+	e.counters.readers.Record(readers.Request{
 		Time: time.Now(), Feed: someFeed, UserAgent: "A/1", Client: netip.MustParseAddr(client),
 		Method: "GET", Status: 200, Bytes: 100,
 	})
@@ -369,7 +369,7 @@ func TestSavedCountersAreBounded(t *testing.T) {
 			return string(text)
 		}
 		for i := range requests {
-			e.RecordReader(readers.Request{
+			e.counters.readers.Record(readers.Request{
 				Time: time.Now(), Feed: "https://example.com/" + noise(), UserAgent: noise(), Method: "GET", Status: 200,
 				Client: netip.AddrFrom4([4]byte{byte(i >> 8), byte(i), 0, 1}),
 			})

@@ -55,12 +55,9 @@ func SiteAddress(r *http.Request) string {
 // send any X-Forwarded-Host, so both must be names that no stranger can own. A user name and
 // password replace this rule as a token does: the browser has them for another name only.
 func SiteToWrite(r *http.Request, server *caddyhttp.Server) string {
-	if User(r) != "" {
-		return ""
-	}
 	host, forwarded := Hosts(r)
 	for _, host := range []string{host, forwarded} {
-		if ownHost(host) || hasSite(server, r, host) {
+		if ownHost(host) || hasSite(server, r, host) || User(r) != "" {
 			continue
 		}
 		name := HostName(host)
@@ -81,13 +78,15 @@ func ownHost(host string) bool {
 	if name == "" {
 		return true
 	}
-	address, _, _ := strings.Cut(name, "%") // a zone
-	name, err := feedurl.ParseHost(address)
+	if _, err := netip.ParseAddr(name); err == nil {
+		return true // an address, with or without a zone
+	}
+	name, err := feedurl.ParseHost(name)
 	if err != nil {
 		return false
 	}
 	if _, err := netip.ParseAddr(name); err == nil || !strings.Contains(name, ".") {
-		return true // an address or a single label
+		return true // an address in another spelling, or a single label
 	}
 	// RFC 8375: home.arpa. Tailscale sets all records below ts.net, and none is private.
 	for _, domain := range []string{"home.arpa", "ts.net"} {

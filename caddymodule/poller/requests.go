@@ -34,18 +34,6 @@ var results = []Result{
 	ResultHit, ResultNotModified, ResultStale, ResultMiss, ResultRefused, ResultUnavailable, ResultPassed, ResultMoved, ResultQueued,
 }
 
-// ResultOf returns the result of a request that was answered with the feed.
-func ResultOf(sent cache.Sent) Result {
-	switch {
-	case sent.Status == http.StatusNotModified:
-		return ResultNotModified
-	case sent.Forward == "":
-		return ResultHit
-	case sent.Forward == "miss":
-		return ResultMiss
-	}
-	return ResultStale
-}
 
 // Requests counts the requests of one kind of handler.
 type Requests struct {
@@ -61,20 +49,28 @@ func (m *metrics) requestsOf(handler string) *Requests {
 	return q
 }
 
-// Count counts a request, and the bytes of body that were sent for it.
-func (q *Requests) Count(r Result, bytes int64) {
-	q.results[r].Inc()
-	q.bytes.Add(float64(max(bytes, 0)))
+// Sent counts and reports a request that was answered with a feed, given by its key or URL.
+func (q *Requests) Sent(r *http.Request, feed string, sent cache.Sent) {
+	result := ResultStale
+	switch {
+	case sent.Status == http.StatusNotModified:
+		result = ResultNotModified
+	case sent.Forward == "":
+		result = ResultHit
+	case sent.Forward == "miss":
+		result = ResultMiss
+	}
+	q.bytes.Add(float64(max(sent.Bytes, 0)))
+	q.Report(r, result, feed, "")
 }
 
-// Refused counts a request that was answered with an error, and returns its result.
-func (q *Requests) Refused(status int) Result {
+// Refused counts and reports a request that was answered with an error.
+func (q *Requests) Refused(r *http.Request, status int, feed, reason string) {
 	result := ResultRefused
 	if status == http.StatusGone || status == StatusClientClosed || status >= 500 {
 		result = ResultUnavailable
 	}
-	q.Count(result, 0)
-	return result
+	q.Report(r, result, feed, reason)
 }
 
 // outcome is the result of a request, for the operator.
@@ -84,14 +80,15 @@ type outcome struct {
 	reason string // of a refusal
 }
 
-// Report records the result of a request in the placeholders
+// Report counts a request, and records its result in the placeholders
 //
 //	{http.pollard.status}  hit, not_modified, stale, miss, queued, refused, unavailable, moved or passed
 //	{http.pollard.feed}    the feed's URL without credentials; empty if there is none
 //	{http.pollard.reason}  why a request was refused, or has to wait
 //
 // and in the fields pollard_status, pollard_feed and pollard_reason of the access log.
-func Report(r *http.Request, result Result, feed, reason string) {
+func (q *Requests) Report(r *http.Request, result Result, feed, reason string) {
+	q.results[result].Inc()
 	o := &outcome{result, feed, reason}
 	caddyhttp.SetVar(r.Context(), reportedVar, o)
 	if repl, ok := r.Context().Value(caddy.ReplacerCtxKey).(*caddy.Replacer); ok {
@@ -108,7 +105,7 @@ func Report(r *http.Request, result Result, feed, reason string) {
 	}
 }
 
-// Reported returns the fields that [Report] adds to the access log.
+// Reported returns the fields that [Requests.Report] adds to the access log.
 func Reported(r *http.Request) []zap.Field {
 	o, ok := caddyhttp.GetVar(r.Context(), reportedVar).(*outcome)
 	if !ok {

@@ -126,6 +126,7 @@ type TrafficReport struct {
 // named too. Feeds with little traffic may be missing.
 func (e *Engine) Traffic(ctx context.Context, counted, named func(feed string) bool) TrafficReport {
 	c := e.counters
+	c.countAnswers()
 	c.feeds.Take(c.traffic.countAnswers)
 	all := c.traffic.saved(maxTraffic)
 	for _, other := range c.merged(ctx) {

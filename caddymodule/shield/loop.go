@@ -66,7 +66,7 @@ func (s *Shield) refuseLoop(w http.ResponseWriter, r *http.Request) error {
 	s.loop.logged.Do(func() {
 		s.log.Error("the origin block leads back to its own shield: write the address of the site itself there", zap.String("host", r.Host), zap.Strings("upstreams", s.upstreams))
 	})
-	poller.Report(r, s.engine.ShieldRequests().Refused(refusal.Status), "", refusal.Reason)
+	s.requests.Refused(r, refusal.Status, "", refusal.Reason)
 	return refusal.Answer(w, r, s.origin.server)
 }
 

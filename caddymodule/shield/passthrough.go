@@ -17,8 +17,7 @@ import (
 
 // pass lets the origin answer a reader's request.
 func (s *Shield) pass(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler) error {
-	s.engine.ShieldRequests().Count(poller.ResultPassed, 0)
-	poller.Report(r, poller.ResultPassed, "", "")
+	s.requests.Report(r, poller.ResultPassed, "", "")
 	return s.origin.serve(w, r, next)
 }
 

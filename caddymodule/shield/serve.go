@@ -67,7 +67,7 @@ func (s *Shield) serveFeed(w http.ResponseWriter, r *http.Request, next caddyhtt
 	waited, served := feed.Await(r.Context()) // all readers of a slow origin wait for one poll
 	if !served {
 		if left := r.Context().Err(); left != nil {
-			s.engine.ShieldRequests().Count(poller.ResultUnavailable, 0)
+			s.requests.Refused(r, poller.StatusClientClosed, key, "the client left before the answer")
 			return caddyhttp.Error(poller.StatusClientClosed, left)
 		}
 		if e.loops.Load() {
@@ -124,28 +124,25 @@ func (s *Shield) answer(w http.ResponseWriter, r *http.Request, next caddyhttp.H
 	observed := s.engine.Observe(r, poller.Client(r), key, feed)
 	if s.Defend != nil {
 		if refusal := s.Defend.refuse(s.engine.Limiter, r, &observed); refusal != nil {
-			poller.Report(r, s.engine.ShieldRequests().Refused(refusal.Status), key, refusal.Reason)
-			s.engine.RecordReader(observed)
+			s.requests.Refused(r, refusal.Status, key, refusal.Reason)
+			s.engine.Answered(observed)
 			return refusal.Answer(w, r, s.origin.server)
 		}
 	}
 	sent, err := feed.Serve(w, r, cache.ServeOptions{Waited: waited})
 	if u, ok := errors.AsType[*cache.Unavailable](err); ok && u.Busy { // the origin would not be less busy
 		refusal := poller.RefusalOf(err)
-		poller.Report(r, s.engine.ShieldRequests().Refused(refusal.Status), key, refusal.Reason)
+		s.requests.Refused(r, refusal.Status, key, refusal.Reason)
 		return refusal.Answer(w, r, s.origin.server)
 	}
 	if err != nil {
 		return s.pass(w, r, next) // the version was withdrawn a moment ago
 	}
-	result := poller.ResultOf(sent)
-	s.engine.ShieldRequests().Count(result, sent.Bytes)
-	s.engine.CountAnswer(key, sent.Bytes)
-	poller.Report(r, result, key, "")
+	s.requests.Sent(r, key, sent)
 	observed.Status, observed.Bytes = sent.Status, sent.Bytes
 	if s.Defend != nil {
 		s.engine.Limiter.Answered(s.Defend.limits, observed)
 	}
-	s.engine.RecordReader(observed)
+	s.engine.Answered(observed)
 	return nil
 }

@@ -125,6 +125,7 @@ type Shield struct {
 	log      *zap.Logger
 	app      *poller.App
 	engine   *poller.Engine
+	requests *poller.Requests
 	identity string // of the origin block
 	site     func() poller.Site
 	owner    store.Owner
@@ -190,7 +191,7 @@ func (s *Shield) Provision(ctx caddy.Context) error {
 		return poller.SiteOf(server.Routes, s)
 	})
 	s.client = newClient(app.Upstream())
-	s.engine = app.Engine()
+	s.engine, s.requests = app.Engine(), app.Engine().ShieldRequests()
 	kept, _, err := memories.LoadOrNew(s.identity, newEntries)
 	if err != nil {
 		return err

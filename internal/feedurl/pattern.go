@@ -71,6 +71,9 @@ func (t *HostTable[T]) Add(pattern string, value T) error {
 // Find returns the value of the most specific pattern that covers a host in the form of
 // [URL.Name]: the host itself, or else the longest *.domain, or else *.
 func (t *HostTable[T]) Find(host string) (value T, found bool) {
+	if len(t.entries) == 0 {
+		return value, false
+	}
 	for pattern := host; ; pattern = wider(pattern) {
 		if value, found = t.entries[pattern]; found || pattern == "*" {
 			return value, found

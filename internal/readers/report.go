@@ -54,7 +54,7 @@ func (s *Statistics) Report(o ReportOptions) status.ReaderReport {
 
 // merged returns copies of the counters for a report, merged by key.
 func (s *Statistics) merged(o ReportOptions) (all Snapshot) {
-	s.lock()
+	s.mu.Lock()
 	own := s.snapshot(s.limit)
 	s.mu.Unlock()
 	oldest := int64(0)

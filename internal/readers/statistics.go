@@ -39,8 +39,6 @@ const (
 	// maxAgents is how many parsed User-Agents are remembered. An aggregator that declares
 	// its subscribers has a new one with each new number.
 	maxAgents = 4096
-	// maxWaiting bounds the requests that wait to be counted, at about 350 bytes each.
-	maxWaiting = 256
 )
 
 // Statistics count requests for each feed, for each User-Agent family of each feed, and
@@ -52,10 +50,9 @@ const (
 //
 // Statistics use the times of requests. They are safe for concurrent use.
 type Statistics struct {
-	seed    seed
-	limit   int
-	length  time.Duration // of a period
-	waiting chan Request  // requests that found the lock taken
+	seed   seed
+	limit  int
+	length time.Duration // of a period
 
 	mu     sync.Mutex // guards all below
 	agents lru[agent] // by the hash of the User-Agent
@@ -75,7 +72,7 @@ func NewStatistics(period time.Duration) *Statistics { return newStatistics(peri
 
 func newStatistics(period time.Duration, limit int) *Statistics {
 	return &Statistics{
-		seed: newSeed(), limit: limit, length: period, waiting: make(chan Request, maxWaiting), agents: newLRU[agent](maxAgents),
+		seed: newSeed(), limit: limit, length: period, agents: newLRU[agent](maxAgents),
 		lists: [...]lru[Counters]{ofFeeds: newLRU[Counters](limit / 8), ofFamilies: newLRU[Counters](limit / 4), ofReaders: newLRU[Counters](limit)},
 	}
 }
@@ -103,40 +100,12 @@ func (l lru[V]) find(key uint64) (value *V, fresh bool) {
 	return value, true
 }
 
-// Record counts a request that has been answered. For a known reader it does not
-// allocate. If the lock is taken, the request is queued and a later call counts it, so
-// that the handler does not wait.
+// Record counts a request that has been answered. For a known reader it does not allocate.
 func (s *Statistics) Record(r Request) {
 	r.Feed = r.Feed[:min(len(r.Feed), maxFeedName)]
-	if !s.mu.TryLock() {
-		select {
-		case s.waiting <- r:
-			return
-		default:
-			s.mu.Lock() // the queue is full
-		}
-	}
-	defer s.mu.Unlock()
-	s.countWaiting(8)
-	s.count(&r)
-}
-
-// countWaiting counts up to n queued requests.
-func (s *Statistics) countWaiting(n int) {
-	for range n {
-		select {
-		case r := <-s.waiting:
-			s.count(&r)
-		default:
-			return
-		}
-	}
-}
-
-// lock locks the counters and counts all queued requests.
-func (s *Statistics) lock() {
 	s.mu.Lock()
-	s.countWaiting(maxWaiting)
+	defer s.mu.Unlock()
+	s.count(&r)
 }
 
 func (s *Statistics) count(r *Request) {
@@ -186,7 +155,7 @@ func (s *Statistics) Forget(feed string) {
 }
 
 func (s *Statistics) drop(match func(*Counters) bool) {
-	s.lock()
+	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, list := range s.lists {
 		for _, key := range list.Keys() {
@@ -206,7 +175,7 @@ type Snapshot [3][]Counters
 // recent ones of each list.
 func (s *Statistics) Snapshot(now time.Time, limit int) (saved Snapshot) {
 	s.drop(func(c *Counters) bool { return c.Period < s.period(now)-1 })
-	s.lock()
+	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.snapshot(limit)
 }
@@ -224,7 +193,7 @@ func (s *Statistics) snapshot(limit int) (saved Snapshot) {
 // Resume adds the counters that an earlier process has saved. The gaps of a reader then
 // continue from its last poll.
 func (s *Statistics) Resume(saved Snapshot) {
-	s.lock()
+	s.mu.Lock()
 	defer s.mu.Unlock()
 	for i, list := range saved {
 		list = slices.Clone(list)

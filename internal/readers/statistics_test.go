@@ -267,26 +267,3 @@ func TestConcurrentUse(t *testing.T) {
 	}
 	wg.Wait()
 }
-
-// A request does not wait for counters that are in use, and is counted in the end.
-func TestRecordDoesNotWait(t *testing.T) {
-	l := NewStatistics(0)
-	r := poll(start(), "A/1", "192.0.2.1")
-	l.mu.Lock()
-	for range maxWaiting {
-		l.Record(r)
-	}
-	done := make(chan struct{})
-	go func() { // the queue is full: this one waits
-		l.Record(r)
-		close(done)
-	}()
-	l.mu.Unlock()
-	<-done
-	got := l.Report(ReportOptions{})
-	for name, n := range map[string]int64{"feed": got.Feeds[0].Requests, "family": got.Families[0].Requests, "reader": got.Readers[0].Requests} {
-		if n != maxWaiting+1 {
-			t.Errorf("%d requests of the %s, want %d", n, name, maxWaiting+1)
-		}
-	}
-}

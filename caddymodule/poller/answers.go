@@ -1,0 +1,68 @@
+// Copyright 2026 The Pollard Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package poller
+
+import (
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/feedpollard/pollard/internal/readers"
+)
+
+const (
+	// maxAnswers bounds the answers that wait to be counted, at about 300 bytes each.
+	maxAnswers = 1024
+	// countAfter is how long an answer waits to be counted, unless statistics are read before.
+	countAfter = time.Second
+)
+
+// answers are the requests that were answered and are not counted yet. Counting a reader takes locks
+// and hashes, for which no reader waits.
+type answers struct {
+	waiting chan readers.Request
+	due     atomic.Bool // a timer counts what waits
+	mu      sync.Mutex  // held while requests are counted, in their order
+}
+
+// Answered counts a request that was answered: its answer, and its reader. For a gateway's, Feed,
+// UserAgent, Client, Status and Bytes are enough.
+func (e *Engine) Answered(r readers.Request) {
+	a := &e.counters.answers
+	if !a.due.Load() && a.due.CompareAndSwap(false, true) {
+		time.AfterFunc(countAfter, e.counters.countAnswers)
+	}
+	select {
+	case a.waiting <- r:
+	default: // over a thousand requests in a second
+		go e.counters.countAnswers()
+		a.waiting <- r
+	}
+}
+
+// countAnswers counts the requests that wait for it. It is called before statistics are read.
+func (c *counters) countAnswers() {
+	c.answers.mu.Lock()
+	defer c.answers.mu.Unlock()
+	c.answers.due.Store(false) // later ones need another timer
+	for range len(c.answers.waiting) {
+		c.countAnswer(<-c.answers.waiting)
+	}
+}
+
+func (c *counters) countAnswer(r readers.Request) {
+	shielded := IsShielded(r.Feed)
+	if shielded {
+		c.readers.Record(r)
+	}
+	if r.Status != http.StatusOK && r.Status != http.StatusNotModified {
+		return // refused
+	}
+	feed := c.feeds.Feed(r.Feed)
+	feed.CountAnswer(r.Bytes)
+	if !shielded {
+		feed.CountReader(c.key.Load().Reader(r.UserAgent, r.Client))
+	}
+}
