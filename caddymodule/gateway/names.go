@@ -16,6 +16,7 @@ import (
 	"github.com/feedpollard/pollard/internal/feedurl"
 )
 
+// Find implements [poller.Names].
 func (g *Gateway) Find(name string) string {
 	if strings.HasPrefix(name, "/") {
 		path, err := url.PathUnescape(name)
@@ -70,20 +71,13 @@ func (g *Gateway) Address(key string) string {
 }
 
 // isAt reports whether the gateway's site has a host: by its name or, if it is for any host, as a
-// name or address of this machine.
+// private address, which may be this machine's.
 func (g *Gateway) isAt(host string) bool {
 	if hosts := g.hosts(); len(hosts) > 0 {
 		return slices.Contains(hosts, host)
 	}
 	address, err := netip.ParseAddr(host)
-	if host == "localhost" || address.IsLoopback() {
-		return true
-	}
-	own, _ := net.InterfaceAddrs() // without them, only loopback counts
-	return err == nil && slices.ContainsFunc(own, func(a net.Addr) bool {
-		p, err := netip.ParsePrefix(a.String())
-		return err == nil && p.Addr().Unmap() == address
-	})
+	return host == "localhost" || err == nil && poller.Private(address)
 }
 
 // hosts returns the names of the gateway's site, without wildcards. There are none if the site is

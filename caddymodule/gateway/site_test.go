@@ -42,13 +42,14 @@ func onSites(t *testing.T, options, sites string, run func(t *testing.T)) {
 // On a site with other content, a gateway answers for its feeds only.
 func TestGatewayPassesOn(t *testing.T) {
 	root := t.TempDir()
-	for name, text := range map[string]string{"index.html": "home", "robots.txt": "robots", "favicon.ico": "icon", "v1.x": ""} {
-		if text == "" {
-			if err := os.Mkdir(filepath.Join(root, name), 0o755); err != nil {
-				t.Fatal(err)
-			}
-			name, text = name+"/users", "users"
+	for _, folder := range []string{"v1.x", "~carol"} {
+		if err := os.Mkdir(filepath.Join(root, folder), 0o755); err != nil {
+			t.Fatal(err)
 		}
+	}
+	for name, text := range map[string]string{
+		"index.html": "home", "robots.txt": "robots", "favicon.ico": "icon", "v1.x/users": "users", "~carol/index.html": "carol's", "~carol/favicon.ico": "carol's icon",
+	} {
 		stage.WriteFile(t, filepath.Join(root, name), text)
 	}
 	for _, tt := range []struct {
@@ -57,13 +58,16 @@ func TestGatewayPassesOn(t *testing.T) {
 	}{
 		{"before files", "file_server {\nroot " + root + "\n}", map[string]string{
 			"/": "200 home", "/robots.txt": "200 robots", "/favicon.ico": "200 icon", "/v1.x/users": "200 users", "/none": "404 ", "/-/": "403 <!doctype html>",
+			// Without tokens, paths with a tilde belong to the site.
+			"/~carol/": "200 carol's", "/%7Ecarol/": "200 carol's", "/~carol/favicon.ico": "200 carol's icon", "/~carol/none": "404 ", "/~carol/feed.xml": "200 <?xml",
+			"/~carol/https://one.example/feed": "403 the token in this URL is not known",
 		}},
 		{"alone", "", map[string]string{
 			"/": "403 <!doctype html>", "/robots.txt": "404 no such path", "/v1.x/users": "404 no such path: no feed is configured here, and it is not of the form /https://host/path: for the feed of a site, write /https://v1.x/users",
 		}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			onSite(t, "", "feed_gateway {\nfeed /one.xml https://one.example/feed\n}\n"+tt.after, func(t *testing.T) {
+			onSite(t, "", "feed_gateway {\nfeed /one.xml https://one.example/feed\nfeed /~carol/feed.xml https://one.example/feed\n}\n"+tt.after, func(t *testing.T) {
 				tt.want["/one.xml"] = "200 <?xml"
 				tt.want["/https://two.example/feed"] = "403 the gateway's `clients`"
 				for target, want := range tt.want {
@@ -396,32 +400,6 @@ func TestTokensAreInNoLog(t *testing.T) {
 			t.Errorf("an error is logged:\n%s", text)
 		}
 	})
-}
-
-// Without tokens, paths with a tilde belong to the site.
-func TestHomePagesOfASite(t *testing.T) {
-	onSite(t, "", "feed_gateway {\nfeed /~carol/feed.xml https://one.example/feed\n}\nfile_server {\nroot "+homePages(t)+"\n}", func(t *testing.T) {
-		for target, want := range map[string]string{
-			"/~carol/": "200 carol's", "/%7Ecarol/": "200 carol's", "/~carol/favicon.ico": "200 icon", "/~carol/none": "404 ", "/~carol/feed.xml": "200 <?xml",
-			"/~carol/https://one.example/feed": "403 the token in this URL is not known",
-		} {
-			w := stage.Get(t, "http://feeds.test"+target, stage.Home)
-			if got := fmt.Sprint(w.Code, " ", w.Body); !strings.HasPrefix(got, want) {
-				t.Errorf("%s: got %q, want %q", target, got, want)
-			}
-		}
-	})
-}
-
-// homePages returns the root of a site with one home page.
-func homePages(t *testing.T) (root string) {
-	root = t.TempDir()
-	if err := os.Mkdir(filepath.Join(root, "~carol"), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	stage.WriteFile(t, filepath.Join(root, "~carol", "index.html"), "carol's")
-	stage.WriteFile(t, filepath.Join(root, "~carol", "favicon.ico"), "icon")
-	return root
 }
 
 // A gateway does not poll itself.

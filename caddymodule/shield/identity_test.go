@@ -10,12 +10,13 @@ import (
 	"testing"
 
 	"github.com/caddyserver/caddy/v2/caddyconfig"
+	"go.uber.org/zap"
 
 	"github.com/feedpollard/pollard/caddymodule/internal/stage"
 )
 
-// identitiesIn returns the identities of the shields in a Caddyfile, in their order.
-func identitiesIn(t *testing.T, file, text string) (list []string) {
+// shieldsIn returns the shields in a Caddyfile, in their order.
+func shieldsIn(t *testing.T, file, text string) (list []*Shield) {
 	t.Helper()
 	adapted, _, err := caddyconfig.GetAdapter("caddyfile").Adapt([]byte(text), map[string]any{"filename": file})
 	if err != nil {
@@ -35,17 +36,9 @@ func identitiesIn(t *testing.T, file, text string) (list []string) {
 		case map[string]any:
 			if v["handler"] == "feed_shield" {
 				raw, _ := json.Marshal(v)
-				s := new(Shield)
+				s := &Shield{log: zap.NewNop()}
 				_ = json.Unmarshal(raw, s) // it has a member handler besides
-				block, err := s.block()
-				if err != nil {
-					t.Fatal(err)
-				}
-				identity, err := identityOf(block, s.Vary.Ignore)
-				if err != nil {
-					t.Fatal(err)
-				}
-				list = append(list, identity)
+				list = append(list, s)
 				return
 			}
 			for _, member := range v {
@@ -54,6 +47,18 @@ func identitiesIn(t *testing.T, file, text string) (list []string) {
 		}
 	}
 	walk(config)
+	return list
+}
+
+// identitiesIn returns their identities.
+func identitiesIn(t *testing.T, file, text string) (list []string) {
+	t.Helper()
+	for _, s := range shieldsIn(t, file, text) {
+		if err := s.identify(); err != nil {
+			t.Fatal(err)
+		}
+		list = append(list, s.identity)
+	}
 	return list
 }
 

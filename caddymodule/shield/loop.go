@@ -61,13 +61,13 @@ func (s *Shield) cameBack(r *http.Request) bool {
 
 // refuseLoop answers a request that would come back again.
 func (s *Shield) refuseLoop(w http.ResponseWriter, r *http.Request) error {
-	refusal := &poller.Refusal{Status: http.StatusLoopDetected, Reason: fmt.Sprintf("the origin block of feed_shield at %s leads back to the shield: it must lead to the site itself", r.Host)}
 	s.loop.last.Store(time.Now().Unix())
 	s.loop.logged.Do(func() {
 		s.log.Error("the origin block leads back to its own shield: write the address of the site itself there", zap.String("host", r.Host), zap.Strings("upstreams", s.upstreams))
 	})
-	s.requests.Refused(r, refusal.Status, "", refusal.Reason)
-	return refusal.Answer(w, r, s.origin.server)
+	return s.refuse(w, r, "", &poller.Refusal{
+		Status: http.StatusLoopDetected, Reason: fmt.Sprintf("the origin block of feed_shield at %s leads back to the shield: it must lead to the site itself", r.Host),
+	})
 }
 
 // loopNotice is the notice on the page, or "".

@@ -4,14 +4,12 @@
 package shield
 
 import (
-	"encoding/json"
 	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
-	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zaptest/observer"
 
@@ -100,12 +98,9 @@ func TestOriginWarnings(t *testing.T) {
 		{"root * /srv\nphp_fastcgi localhost:1", ""},
 		{"templates\nreverse_proxy localhost:1", "templates in origin"},
 	} {
-		config, err := stage.Adapt(t, "http://a.test {\nfeed_shield {\norigin {\n"+tt.block+"\n}\n}\n}\n")
-		if err != nil {
-			t.Fatal(err)
-		}
 		core, logs := observer.New(zap.WarnLevel)
-		s := &Shield{Origin: originOfConfig(t, config), log: zap.New(core)}
+		s := shieldsIn(t, "Caddyfile", "http://a.test {\nfeed_shield {\norigin {\n"+tt.block+"\n}\n}\n}\n")[0]
+		s.log = zap.New(core)
 		if err := s.identify(); err != nil {
 			t.Fatal(err)
 		}
@@ -117,27 +112,4 @@ func TestOriginWarnings(t *testing.T) {
 			t.Errorf("%q: %q, want %q", tt.block, all, tt.want)
 		}
 	}
-}
-
-// originOfConfig returns the origin block of the only site in a configuration.
-func originOfConfig(t *testing.T, config []byte) *caddyhttp.Subroute {
-	t.Helper()
-	type routes []struct {
-		Handle []struct {
-			Routes []struct {
-				Handle []struct{ Origin *caddyhttp.Subroute }
-			}
-		}
-	}
-	var c struct {
-		Apps struct {
-			HTTP struct {
-				Servers struct{ Srv0 struct{ Routes routes } }
-			}
-		}
-	}
-	if err := json.Unmarshal(config, &c); err != nil {
-		t.Fatal(err)
-	}
-	return c.Apps.HTTP.Servers.Srv0.Routes[0].Handle[0].Routes[0].Handle[0].Origin
 }

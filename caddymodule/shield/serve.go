@@ -124,16 +124,13 @@ func (s *Shield) answer(w http.ResponseWriter, r *http.Request, next caddyhttp.H
 	observed := s.engine.Observe(r, poller.Client(r), key, feed)
 	if s.Defend != nil {
 		if refusal := s.Defend.refuse(s.engine.Limiter, r, &observed); refusal != nil {
-			s.requests.Refused(r, refusal.Status, key, refusal.Reason)
 			s.engine.Answered(observed)
-			return refusal.Answer(w, r, s.origin.server)
+			return s.refuse(w, r, key, refusal)
 		}
 	}
 	sent, err := feed.Serve(w, r, cache.ServeOptions{Waited: waited})
 	if u, ok := errors.AsType[*cache.Unavailable](err); ok && u.Busy { // the origin would not be less busy
-		refusal := poller.RefusalOf(err)
-		s.requests.Refused(r, refusal.Status, key, refusal.Reason)
-		return refusal.Answer(w, r, s.origin.server)
+		return s.refuse(w, r, key, poller.RefusalOf(err))
 	}
 	if err != nil {
 		return s.pass(w, r, next) // the version was withdrawn a moment ago
@@ -145,4 +142,10 @@ func (s *Shield) answer(w http.ResponseWriter, r *http.Request, next caddyhttp.H
 	}
 	s.engine.Answered(observed)
 	return nil
+}
+
+// refuse answers with an error, through handle_errors if the site has it. The key may be unknown.
+func (s *Shield) refuse(w http.ResponseWriter, r *http.Request, key string, refusal *poller.Refusal) error {
+	s.requests.Refused(r, refusal.Status, key, refusal.Reason)
+	return refusal.Answer(w, r, s.origin.server)
 }

@@ -153,7 +153,7 @@ func TestVerbatimOverTheNetwork(t *testing.T) {
 				}
 				return fmt.Sprint(resp.Proto, resp.StatusCode, resp.Header, resp.Trailer, len(text), string(text[:min(len(text), 1000)]), err)
 			}
-			send(1, sentRequest{"GET", "/none", "", nil}) // connects: only requests are broken off
+			send(1, sentRequest{"GET", "/none", "", nil})         // connects: only requests are broken off
 			for _, path := range []string{"/feed.xml", "/page"} { // clients that leave change nothing for others
 				ctx, leave := context.WithTimeout(context.Background(), time.Millisecond)
 				r, _ := http.NewRequestWithContext(ctx, "GET", "https://"+at[1]+path, nil)
