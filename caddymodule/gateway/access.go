@@ -153,7 +153,7 @@ func (a *access) tokenOf(secret string) (found *token) {
 
 // clientRanges are the addresses that may request feeds by URL.
 type clientRanges struct {
-	any     bool // the others are named nevertheless: they have shares of their own
+	any     bool // then private addresses are named, as they have shares of their own
 	private bool
 	ranges  []netip.Prefix
 	group   feedstate.Group // of those that they admit; 0 with any

@@ -31,14 +31,14 @@ type answers struct {
 // UserAgent, Client, Status and Bytes are enough.
 func (e *Engine) Answered(r readers.Request) {
 	a := &e.counters.answers
-	if !a.due.Load() && a.due.CompareAndSwap(false, true) {
-		time.AfterFunc(countAfter, e.counters.countAnswers)
-	}
 	select {
 	case a.waiting <- r:
 	default: // over a thousand requests in a second
 		go e.counters.countAnswers()
 		a.waiting <- r
+	}
+	if !a.due.Load() && a.due.CompareAndSwap(false, true) {
+		time.AfterFunc(countAfter, e.counters.countAnswers)
 	}
 }
 
@@ -46,7 +46,7 @@ func (e *Engine) Answered(r readers.Request) {
 func (c *counters) countAnswers() {
 	c.answers.mu.Lock()
 	defer c.answers.mu.Unlock()
-	c.answers.due.Store(false) // later ones need another timer
+	c.answers.due.Store(false) // what comes from here on needs another timer
 	for range len(c.answers.waiting) {
 		c.countAnswer(<-c.answers.waiting)
 	}

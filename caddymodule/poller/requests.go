@@ -34,7 +34,6 @@ var results = []Result{
 	ResultHit, ResultNotModified, ResultStale, ResultMiss, ResultRefused, ResultUnavailable, ResultPassed, ResultMoved, ResultQueued,
 }
 
-
 // Requests counts the requests of one kind of handler.
 type Requests struct {
 	results map[Result]prometheus.Counter
