@@ -20,12 +20,17 @@ const release = "1.0.0"
 // linker has set, or else the one of the Go command. A build of a checkout that has no
 // tag is a "-dev" of the next release.
 func Version() string {
-	if version != "" {
-		return strings.TrimPrefix(version, "v")
+	info, _ := debug.ReadBuildInfo()
+	return versionOf(version, info)
+}
+
+// versionOf returns the version by what the linker has set and by build information, which may be nil.
+func versionOf(linked string, info *debug.BuildInfo) string {
+	if linked != "" {
+		return strings.TrimPrefix(linked, "v")
 	}
 	const module = "github.com/feedpollard/pollard"
-	info, ok := debug.ReadBuildInfo()
-	if !ok {
+	if info == nil {
 		return release + "-dev"
 	}
 	for _, m := range append(info.Deps, &info.Main) {
