@@ -55,6 +55,7 @@ func (d *Database) records(ctx context.Context, sql string, lists [][]any) (reco
 		records := make([]Record, len(feeds))
 		for i := range feeds {
 			f, r := &feeds[i], &records[i]
+			f.mend(now)
 			*r = f.record(now)
 			r.Days = uint32(f.seen)
 			for _, a := range f.askers {

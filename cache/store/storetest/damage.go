@@ -72,7 +72,7 @@ func mayDamage(t *testing.T, h Harness) {
 }
 
 // damagedRecords flips bits of records, of each feed one. Each of them may be polled once too early, or late
-// by a week at most. None has the body of another one, and one that is whole is as it was.
+// by a week at most, and no reader is told to wait longer. None has the body of another one, and one that is whole is as it was.
 func damagedRecords(t *testing.T, h Harness) {
 	mayDamage(t, h)
 	s := h.open(t)
@@ -100,6 +100,15 @@ func damagedRecords(t *testing.T, h Harness) {
 		h.Exec(`update feed set `+set+` where id = ?2`, value, claims[n].ID[:])
 	}
 	whole := len(damage)
+	records, err := s.Records(t.Context(), store.ID{}, len(claims))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range records {
+		if r.In != store.Ended && r.In > 7*24*time.Hour+2*time.Hour {
+			t.Errorf("%s: its next poll is in %v", r.URL, r.In)
+		}
+	}
 	poll := func() (early map[int]bool) {
 		t.Helper()
 		var leases []store.Lease
@@ -150,7 +159,7 @@ func damagedRecords(t *testing.T, h Harness) {
 	}
 	other := []byte("content")
 	h.Exec(`update body set data = ?1 where id = (select body from feed where id = ?2)`, other, claims[whole].ID[:])
-	_, err := store.ReadBody(t.Context(), s, claims[whole].ID)
+	_, err = store.ReadBody(t.Context(), s, claims[whole].ID)
 	wantError(t, "Body that is damaged", err, store.ErrNoBody)
 	h.Sleep(8 * 24 * time.Hour)
 	for n, polled := range poll() {
