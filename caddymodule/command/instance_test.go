@@ -324,9 +324,11 @@ func TestNamesOfFeeds(t *testing.T) {
 	site := func(host, lines string) string {
 		return "http://" + host + " {\nbind void/feeds\nfeed_gateway {\nclients any\nallow 127.0.0.1\n" + lines + "\n}\n}\n"
 	}
-	sites := site("one.test", "feed /a.xml "+origin.URL+"/a\nfeed /both.xml "+origin.URL+"/one") + site("two.test", "feed /both.xml "+origin.URL+"/two")
+	below := strings.Replace(site("three.test", "feed /c.xml "+origin.URL+"/c"), "feed_gateway", "handle_path /sub/* {\nfeed_gateway", 1) + "}\n"
+	sites := below + site("one.test", "feed /a.xml "+origin.URL+"/a\nfeed /both.xml "+origin.URL+"/one") + site("two.test", "feed /both.xml "+origin.URL+"/two")
 	stage.RunInstance(t, "private_upstreams 127.0.0.0/8\nspacing 0", sites, func(s *stage.Stage, address string) {
-		for _, url := range []string{"http://one.test/a.xml", "http://one.test/both.xml", "http://two.test/both.xml", "http://one.test/" + origin.URL + "/by-url"} {
+		for _, url := range []string{"http://one.test/a.xml", "http://one.test/both.xml", "http://two.test/both.xml", "http://one.test/" + origin.URL + "/by-url",
+			"http://three.test/sub/c.xml", "http://three.test/sub/" + origin.URL + "/below"} {
 			stage.WantBody(t, url, s.Get(url), http.StatusOK, "<rss")
 		}
 		for _, tt := range []struct {
@@ -339,6 +341,11 @@ func TestNamesOfFeeds(t *testing.T) {
 			{"http://one.test/" + origin.URL + "/by-url", origin.URL + "/by-url\n", 0},
 			{"/both.xml", "is a name of several feeds: write the URL of one of them, " + origin.URL + "/one or " + origin.URL + "/two", 1},
 			{"http://two.test/both.xml", origin.URL + "/two\n", 0},
+			{"/c.xml", "http://three.test/sub/c.xml\n" + origin.URL + "/c\n", 0},
+			{"/sub/c.xml", origin.URL + "/c\n", 0},
+			{"http://three.test/sub/c.xml", origin.URL + "/c\n", 0},
+			{"http://three.test/sub/" + origin.URL + "/below", origin.URL + "/below\n", 0},
+			{"http://three.test/c.xml", "no such feed", 1},
 			{"/none.xml", "no gateway has a feed at the path /none.xml", 1},
 			{"https://web.archive.example/" + origin.URL + "/a", "no such feed", 1},
 			{"http://two.test/a.xml", "no such feed", 1},

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp/rewrite"
 
 	"github.com/feedpollard/pollard/caddymodule/poller"
 	"github.com/feedpollard/pollard/internal/feedurl"
@@ -23,13 +24,22 @@ func (g *Gateway) Find(name string) string {
 		if err != nil {
 			return ""
 		}
-		return g.paths[path]
+		if key := g.paths[path]; key != "" {
+			return key
+		}
+		below, _ := strings.CutPrefix(path, g.base())
+		return g.paths[below]
 	}
 	u, err := feedurl.Parse(name)
 	if err != nil || !g.isAt(u.Name()) {
 		return ""
 	}
-	key, err := feedurl.Canonical(g.feedAt(u.RequestURL()))
+	requested, found := u.RequestURL(), false
+	if requested.Path, found = strings.CutPrefix(requested.Path, g.base()); !found {
+		return ""
+	}
+	requested.RawPath = strings.TrimPrefix(requested.RawPath, g.base())
+	key, err := feedurl.Canonical(g.feedAt(requested))
 	if err != nil {
 		return ""
 	}
@@ -53,6 +63,7 @@ func (g *Gateway) Address(key string) string {
 	if path == "" {
 		return ""
 	}
+	path = g.base() + path
 	hosts := g.hosts()
 	if len(hosts) == 0 {
 		return path
@@ -78,6 +89,40 @@ func (g *Gateway) isAt(host string) bool {
 	}
 	address, err := netip.ParseAddr(host)
 	return host == "localhost" || err == nil && poller.Private(address)
+}
+
+// base returns the path below which the gateway's addresses are, such as /feeds: what handle_path and
+// uri strip_prefix remove before it.
+func (g *Gateway) base() string {
+	if g.server == nil {
+		return ""
+	}
+	base, _ := baseOf(g.server.Routes, g)
+	return base
+}
+
+func baseOf(routes caddyhttp.RouteList, handler caddyhttp.MiddlewareHandler) (base string, found bool) {
+	for i := range routes {
+		inner := base
+		for _, h := range routes[i].Handlers {
+			switch h := h.(type) {
+			case *rewrite.Rewrite:
+				inner += h.StripPathPrefix
+			case *caddyhttp.Subroute:
+				if below, found := baseOf(h.Routes, handler); found {
+					return inner + below, true
+				}
+			default:
+				if h == handler {
+					return inner, true
+				}
+			}
+		}
+		if len(routes[i].MatcherSets) == 0 {
+			base = inner
+		}
+	}
+	return "", false
 }
 
 // hosts returns the names of the gateway's site, without wildcards. There are none if the site is
