@@ -152,11 +152,12 @@ func restore(tx Tx, saved []Saved) error {
 	now = tx.Now()
 	for _, r := range saved {
 		f := feeds[r.ID]
-		switch {
-		case !f.known || !r.New:
+		if f.known && r.New {
+			if !r.Configured || !f.restoreConfigured(tx, now, r.Host) {
+				continue // its host may be another one, which is not locked
+			}
+		} else {
 			restoreOne(tx, now, f, r)
-		case r.Configured:
-			f.restoreConfigured(tx, now, r.Host)
 		}
 		if r.URL != "" {
 			readyWhen(tx, hosts[f.row()])
@@ -165,16 +166,18 @@ func restore(tx Tx, saved []Saved) error {
 	return nil
 }
 
-// restoreConfigured makes a feed that is known one that is configured.
-func (f *feedRow) restoreConfigured(tx Tx, now Time, host Host) {
+// restoreConfigured makes a feed that is known one that is configured. It reports whether that changes anything.
+func (f *feedRow) restoreConfigured(tx Tx, now Time, host Host) bool {
 	if !f.configured {
 		f.readBy(nil, now) // as though asked for now
 	}
-	if f.configure(now) {
-		f.host = host
-		f.classify(now)
-		f.save(tx, f.due(), nil, nil)
+	if !f.configure(now) {
+		return false
 	}
+	f.host = host
+	f.classify(now)
+	f.save(tx, f.due(), nil, nil)
+	return true
 }
 
 func restoreOne(tx Tx, now Time, f *feedRow, r Saved) {
