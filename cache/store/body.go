@@ -12,58 +12,15 @@ import (
 	"time"
 )
 
-const (
-	// PartSize is the size of a part of a body, in bytes. The last part may be smaller.
-	PartSize = 256 << 10
-
-	// large is the size of bodies, in bytes, whose parts are stored in transactions of
-	// their own, before the commit that names them.
-	large = 1 << 20
-)
+// PartSize is the size of a part of a body, in bytes. The last part may be smaller.
+const PartSize = 256 << 10
 
 // castagnoli is the table of the sums by which damage of a part is noticed.
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// newBody is a body on its way into a database.
-type newBody struct {
-	*Body       // nil: none
-	feed  ID    // that it is of
-	id    Token // 0: its parts are not stored yet
-}
-
-const (
-	// unnamed is how long the parts of a large body are kept before a commit names them.
-	unnamed = 24 * time.Hour
-	// outdated is how long they are kept after another body has replaced them, for readers
-	// that are being sent them.
-	outdated = time.Minute
-)
-
-// left returns how many bytes are not stored yet.
-func (b newBody) left() int {
-	if b.Body == nil || b.id != 0 {
-		return 0
-	}
-	return len(b.Data)
-}
-
-// storeBody stores the parts of a body in the transaction that names it.
-func storeBody(tx Tx, feed ID, body *Body) newBody {
-	b := newBody{body, feed, tx.Tokens(1)}
-	for part := 0; part == 0 || part*PartSize < len(b.Data); part++ {
-		b.storePart(tx, part)
-	}
-	return b
-}
-
-func (b newBody) storePart(tx Tx, part int) {
-	data := b.Data[part*PartSize : min((part+1)*PartSize, len(b.Data))]
-	if data == nil {
-		data = []byte{}
-	}
-	tx.Exec(`insert into body (id, part, sum, data) values (?1, ?2, ?3, ?4)`,
-		int64(b.id), int64(part), sumOfPart(int64(b.id), int64(part), b.feed[:], data), data)
-}
+// outdated is how long the parts of a body are kept after another body has replaced them, for readers
+// that are being sent them.
+const outdated = time.Minute
 
 // sumOfPart returns the sum by which damage of a part is noticed, or the part of another feed in its
 // place. Sums of version 1 of the tables have no feed.
@@ -72,51 +29,11 @@ func sumOfPart(id, part int64, feed, data []byte) int64 {
 	return int64(crc32.Update(crc32.Checksum(append(place, feed...), castagnoli), castagnoli, data))
 }
 
-// storeParts stores the parts of a large body, each in a transaction of its own, so that
-// no claim waits for all of them.
-func (d *Database) storeParts(ctx context.Context, feed ID, body *Body) (newBody, error) {
-	b := newBody{Body: body, feed: feed}
-	if body == nil || len(body.Data) <= large {
-		return b, nil
-	}
-	for part := 0; part*PartSize < len(body.Data); part++ {
-		id := b.id
-		err := d.driver.Write(ctx, Work{Late: part > 0, Bytes: PartSize, Do: func(tx Tx) error {
-			if b.id = id; part == 0 { // which a crash must not undo, or the ID may be given again
-				b.id = tx.Tokens(1)
-				deleteLater(tx, int64(b.id), unnamed)
-			}
-			b.storePart(tx, part)
-			return nil
-		}})
-		if err != nil {
-			return b, err // what is pending is removed by a sweep
-		}
-	}
-	return b, nil
-}
-
-// dropParts removes the parts of a body that no feed names.
-func (d *Database) dropParts(ctx context.Context, b newBody) error {
-	if b.id == 0 {
-		return nil
-	}
-	return d.driver.Write(ctx, Work{Late: true, Do: func(tx Tx) error {
-		dropBody(tx, int64(b.id))
-		return nil
-	}})
-}
-
 func dropBody(tx Tx, id int64) {
 	if id != 0 {
 		tx.Exec(`delete from body where id = ?1`, id)
 		tx.Exec(`delete from pending where body = ?1`, id)
 	}
-}
-
-// deleteLater has the parts of a body deleted after some time.
-func deleteLater(tx Tx, id int64, after time.Duration) {
-	tx.Exec(`insert into pending (body, at) values (?1, ?2)`, id, int64(tx.Now().Add(after)))
 }
 
 // deletePending deletes the parts of some bodies whose time has come.
@@ -136,25 +53,27 @@ func deletePending(tx Tx, limit int) error {
 
 // replaceBody replaces the body of a feed by another, or by none. A reader may be sent the
 // old one, so if it has several parts and another follows, they are deleted later.
-func (f *feedRow) replaceBody(tx Tx, body newBody) {
+func (f *feedRow) replaceBody(tx Tx, body *Body) {
 	switch {
 	case f.body == 0:
-	case f.size > PartSize && body.Body != nil:
-		deleteLater(tx, f.body, outdated)
+	case f.size > PartSize && body != nil:
+		tx.Exec(`insert into pending (body, at) values (?1, ?2)`, f.body, int64(tx.Now().Add(outdated)))
 		_ = deletePending(tx, 2) // the transaction fails with the same error
 	default:
 		tx.Exec(`delete from body where id = ?1`, f.body)
 	}
 	f.version, f.size, f.coding, f.body = 0, 0, "", 0
-	if body.Body == nil {
+	if body == nil {
 		return
 	}
-	if body.id == 0 {
-		body = storeBody(tx, f.id, body.Body)
-	} else {
-		tx.Exec(`delete from pending where body = ?1`, int64(body.id))
+	f.version, f.size, f.coding, f.body = int64(body.Version), int64(len(body.Data)), body.Coding, int64(tx.Tokens(1))
+	for part := int64(0); part == 0 || part*PartSize < f.size; part++ {
+		data := body.Data[part*PartSize : min((part+1)*PartSize, f.size)]
+		if data == nil {
+			data = []byte{}
+		}
+		tx.Exec(`insert into body (id, part, sum, data) values (?1, ?2, ?3, ?4)`, f.body, part, sumOfPart(f.body, part, f.id[:], data), data)
 	}
-	f.version, f.size, f.coding, f.body = int64(body.Version), int64(len(body.Data)), body.Coding, int64(body.id)
 }
 
 // StoredBody is a body in a store. Its parts are read one by one, and nothing stays open in

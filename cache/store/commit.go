@@ -23,22 +23,18 @@ func (d *Database) Commit(ctx context.Context, o Outcome) error {
 	if o.Body != nil && o.Body.Version == 0 {
 		return errors.New("store: a body needs a version")
 	}
-	stored, err := d.storeParts(ctx, o.ID, o.Body)
-	if err != nil {
-		return err
-	}
 	// The claim keeps the feed from being polled too early if this is lost, unless the origin
 	// has asked for more than the claim holds for.
 	soon := o.NotBefore == 0 && (o.Claimed == 0 || o.In <= o.Claimed+longestJitter)
-	work := Work{Bytes: stored.left(), Late: o.Body == nil && !o.Withdraw && len(o.Pauses) == 0 && soon}
-	fenced, err := write(ctx, d, work, func(tx Tx) (bool, error) { return commit(tx, o, stored) })
-	if err != nil {
-		return err
+	work := Work{Late: o.Body == nil && !o.Withdraw && len(o.Pauses) == 0 && soon}
+	if o.Body != nil {
+		work.Bytes = len(o.Body.Data)
 	}
-	if fenced {
-		return errors.Join(ErrFenced, d.dropParts(ctx, stored))
+	fenced, err := write(ctx, d, work, func(tx Tx) (bool, error) { return commit(tx, o) })
+	if err == nil && fenced {
+		err = ErrFenced
 	}
-	return nil
+	return err
 }
 
 // hostsOf returns the names of the rows of hosts that an outcome changes, with their domains.
@@ -53,7 +49,7 @@ func hostsOf(o Outcome) map[string]string {
 	return domains
 }
 
-func commit(tx Tx, o Outcome, body newBody) (fenced bool, err error) {
+func commit(tx Tx, o Outcome) (fenced bool, err error) {
 	name := hostRowOf(o.ID, o.Host)
 	hosts, err := lockHosts(tx, hostsOf(o))
 	if err != nil {
@@ -82,7 +78,7 @@ func commit(tx Tx, o Outcome, body newBody) (fenced bool, err error) {
 	}
 	change := Change{ID: o.ID, Token: o.Token}
 	if o.Body != nil || o.Withdraw {
-		f.replaceBody(tx, body)
+		f.replaceBody(tx, o.Body)
 		change.Version = uint64(f.version)
 	}
 	f.changed, f.news, f.outcome = now, number(change.Version != 0), o.Token
@@ -200,11 +196,7 @@ func restoreOne(tx Tx, now Time, f *feedRow, r Saved) {
 		return
 	}
 	f.next = max(now.Add(r.In), f.earliest, f.next)
-	body := newBody{}
-	if r.Body != nil {
-		body = storeBody(tx, f.id, r.Body)
-	}
-	f.replaceBody(tx, body)
+	f.replaceBody(tx, r.Body)
 	f.token = 0
 	if r.Polled >= 0 {
 		f.token = tx.Tokens(1) // so that no lease from before fits

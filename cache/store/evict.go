@@ -311,7 +311,7 @@ func (d *Database) giveWay(ctx context.Context, s step, victims []victim, budget
 
 // dropVersion drops the body of a feed to make room.
 func (f *feedRow) dropVersion(tx Tx) {
-	f.replaceBody(tx, newBody{})
+	f.replaceBody(tx, nil)
 	f.changed, f.news, f.outcome = tx.Now(), 0, 0
 	place := f.place.column()
 	if place != nil {
