@@ -216,13 +216,12 @@ func (f *Feed) ping(ctx context.Context, started time.Duration) (wait time.Durat
 		return wait, nil
 	}
 	// All nodes see a claim that is returned at once.
-	leases, err := c.store.Claim(ctx, []store.Claim{{
+	lease, err := c.store.Claim(ctx, store.Claim{
 		ID: f.id, URL: f.key.String(), Hold: s.LeaseTime(f.rules()), Floor: max(floor, time.Nanosecond), Configured: f.configured(),
-	}})
+	})
 	if err != nil {
 		return 0, err
 	}
-	lease := &leases[0]
 	s = f.adopt(lease.Record)
 	if lease.Denied != "" {
 		return lease.Wait, nil // another node has polled the feed
@@ -233,7 +232,7 @@ func (f *Feed) ping(ctx context.Context, started time.Duration) (wait time.Durat
 	}
 	next.Doubt()
 	next.DeferredUntil, next.Due = 0, c.elapsed()+in
-	if err := f.commit(ctx, s, &next, lease, store.Outcome{In: in}, false); err != nil {
+	if err := f.commit(ctx, s, &next, &lease, store.Outcome{In: in}, false); err != nil {
 		return 0, err
 	}
 	f.publish(&next)

@@ -173,7 +173,7 @@ func (f *Feed) askStore(ctx context.Context, e pollRequest, host policy.Host, ru
 		Configured: f.configured(), By: slices.Max(append(f.askedBy(), 0)), Queue: true, Prefetch: c.settings.Load().Prefetch, Host: host,
 	}
 	asked, answered := c.elapsed(), c.timeClaim()
-	leases, err := c.store.Claim(ctx, []store.Claim{claim})
+	lease, err := c.store.Claim(ctx, claim)
 	answered()
 	if err != nil {
 		if ctx.Err() == nil { // otherwise the cache is closing
@@ -183,13 +183,12 @@ func (f *Feed) askStore(ctx context.Context, e pollRequest, host policy.Host, ru
 		return nil, 0
 	}
 	c.storeAnswered()
-	lease := &leases[0]
 	switch {
 	case lease.Denied == "":
 		if c.checkClock(); c.elapsed()-asked <= feedstate.Grace {
-			return lease, 0
+			return &lease, 0
 		}
-		c.returnLease(lease) // another node may have the lease by now: claim again
+		c.returnLease(&lease) // another node may have the lease by now: claim again
 		return nil, time.Millisecond
 	case lease.Denied == store.DeniedBusy, lease.Denied == store.DeniedPaused && lease.Wait <= maxPaused:
 		return nil, max(lease.Wait, time.Millisecond)

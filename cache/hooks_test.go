@@ -84,8 +84,8 @@ func hookDone(ctx context.Context, s *hooked, call string, do func() error) erro
 	return err
 }
 
-func (s *hooked) Claim(ctx context.Context, claims []store.Claim) ([]store.Lease, error) {
-	return hook(ctx, s, "Claim", func() ([]store.Lease, error) { return s.Store.Claim(ctx, claims) })
+func (s *hooked) Claim(ctx context.Context, c store.Claim) (store.Lease, error) {
+	return hook(ctx, s, "Claim", func() (store.Lease, error) { return s.Store.Claim(ctx, c) })
 }
 
 func (s *hooked) ClaimDue(ctx context.Context, q store.DueQuery) (_ []store.Lease, wait time.Duration, _ error) {
@@ -162,6 +162,10 @@ func (s *hooked) damage(record func(*store.Record), body func(*store.Body) error
 				if record != nil {
 					record(&(*result)[i])
 				}
+			}
+		case *store.Lease:
+			if record != nil {
+				record(&result.Record)
 			}
 		case *[]store.Lease:
 			for i := range *result {

@@ -150,13 +150,13 @@ func TestBodyThatGoesWhileItIsSent(t *testing.T) {
 			w, broken := get(func() {
 				time.Sleep(time.Second)
 				id := feedstate.IDOf(feedURL)
-				leases, err := g.store.Claim(t.Context(), []store.Claim{{ID: id, URL: feedURL, Hold: time.Hour, Floor: time.Nanosecond}})
-				if err != nil || leases[0].Denied != "" {
-					t.Fatal(leases[0].Denied, err)
+				lease, err := g.store.Claim(t.Context(), store.Claim{ID: id, URL: feedURL, Hold: time.Hour, Floor: time.Nanosecond})
+				if err != nil || lease.Denied != "" {
+					t.Fatal(lease.Denied, err)
 				}
 				same, err := store.ReadBody(t.Context(), &g.store, id)
 				if same.Version = 2; err == nil {
-					err = g.store.Commit(t.Context(), store.Outcome{ID: id, Token: leases[0].Token, In: time.Hour, Hold: time.Hour, Body: &same})
+					err = g.store.Commit(t.Context(), store.Outcome{ID: id, Token: lease.Token, In: time.Hour, Hold: time.Hour, Body: &same})
 				}
 				if err != nil {
 					t.Fatal(err)

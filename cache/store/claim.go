@@ -5,7 +5,6 @@ package store
 
 import (
 	"context"
-	"slices"
 	"time"
 )
 
@@ -15,76 +14,26 @@ const atOnce = 500
 // usualHold is for feeds that were stored without one.
 const usualHold = time.Hour
 
-// Claim implements [Store]. If there are so many claims that they take several
-// transactions and one fails, what the others have granted is not used.
-func (d *Database) Claim(ctx context.Context, claims []Claim) ([]Lease, error) {
+// Claim implements [Store].
+func (d *Database) Claim(ctx context.Context, c Claim) (Lease, error) {
 	defer d.took("claim", time.Now())
-	leases := make([]Lease, 0, len(claims))
-	for some := range slices.Chunk(claims, atOnce) {
-		answers, err := write(ctx, d, Work{}, func(tx Tx) ([]Lease, error) { return claimNamed(tx, some) })
-		if err != nil {
-			return nil, err
-		}
-		leases = append(leases, answers...)
-	}
-	return leases, ctx.Err()
+	return write(ctx, d, Work{}, func(tx Tx) (Lease, error) { return claim(tx, c) })
 }
 
-func claimNamed(tx Tx, claims []Claim) ([]Lease, error) {
-	domains := make(map[string]string, len(claims))
-	ids := make([]ID, len(claims))
-	for i, c := range claims {
-		ids[i] = c.ID
-		domains[hostRowOf(c.ID, c.Host)] = c.Host.Domain
-	}
-	hosts, feeds, err := lockAll(tx, domains, ids)
+// claim decides on a claim, and writes what it changes.
+func claim(tx Tx, c Claim) (lease Lease, err error) {
+	name := hostRowOf(c.ID, c.Host)
+	hosts, feeds, err := lockAll(tx, map[string]string{name: c.Host.Domain}, []ID{c.ID})
 	if err != nil {
-		return nil, err
+		return Lease{}, err
 	}
-	now := tx.Now()
-	token := tx.Tokens(len(claims))
-	touched := make(map[string]bool)
-	leases := make([]Lease, len(claims))
-	if len(claims) > 1 {
-		var paced []Host
-		for _, c := range claims {
-			if isSpaced(c.Host) {
-				paced = append(paced, c.Host)
-			}
-		}
-		lockDomains(tx, paced...)
-	}
-	for i, c := range claims {
-		f, h := feeds[c.ID], hosts[hostRowOf(c.ID, c.Host)]
-		lease, changed, err := claimOne(tx, now, c, f, h, token)
-		if err != nil {
-			return nil, err
-		}
-		token++
-		if changed {
-			touched[f.row()] = true
-		}
-		leases[i] = lease
-		leases[i].Record = f.record(now)
-	}
-	for name := range touched {
-		readyWhen(tx, hosts[name])
-	}
-	return leases, nil
-}
-
-// claimOne decides on one claim, and writes what it changes.
-func claimOne(tx Tx, now Time, c Claim, f *feedRow, h *hostRow, token Token) (lease Lease, changed bool, err error) {
-	since := tx.Since()
-	changed = f.mended
+	f, h, now, since := feeds[c.ID], hosts[name], tx.Now(), tx.Since()
+	changed := f.mended || !f.known || f.host != c.Host
 	if !f.known {
 		f.begin(now, since, c.URL, c.Hold)
-		changed = true
 	}
 	f.assumePolled(since, c.Hold)
-	if f.host != c.Host {
-		f.host, changed = c.Host, true
-	}
+	f.host = c.Host
 	if c.Configured && f.configure(now) {
 		changed = true
 	}
@@ -105,7 +54,7 @@ func claimOne(tx Tx, now Time, c Claim, f *feedRow, h *hostRow, token Token) (le
 	default:
 		reserved := f.moment
 		if at, err = f.takeTurn(tx, now, h, c); err != nil {
-			return lease, false, err
+			return Lease{}, err
 		}
 		if at > now {
 			lease.Denied = DeniedBusy
@@ -113,7 +62,7 @@ func claimOne(tx Tx, now Time, c Claim, f *feedRow, h *hostRow, token Token) (le
 		changed = changed || f.moment != reserved
 	}
 	if lease.Denied == "" {
-		f.grant(now, token, c.Hold)
+		f.grant(now, tx.Tokens(1), c.Hold)
 		h.start(tx, now, c.Host, f.rank(), f.owner)
 		changed = true
 	} else {
@@ -129,8 +78,10 @@ func claimOne(tx Tx, now Time, c Claim, f *feedRow, h *hostRow, token Token) (le
 	}
 	if changed {
 		f.save(tx, f.due(), nil, nil)
+		readyWhen(tx, h)
 	}
-	return lease, changed, nil
+	lease.Record = f.record(now)
+	return lease, nil
 }
 
 // takeTurn returns when a feed has its turn among those of its host and domain: now, or when it may be

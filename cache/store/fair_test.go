@@ -59,11 +59,11 @@ func (w *world) record(url string) (r store.Record, known bool) {
 
 // claim asks for the poll of a feed.
 func (w *world) claim(url string, by store.Owner, host store.Host) store.Lease {
-	leases, err := w.s.Claim(w.t.Context(), []store.Claim{{
+	lease, err := w.s.Claim(w.t.Context(), store.Claim{
 		ID: idOf(url), URL: url, Hold: time.Hour, By: by, Configured: by == store.Operator, Host: host, Queue: true, Prefetch: true,
-	}})
+	})
 	w.must(err)
-	return leases[0]
+	return lease
 }
 
 // commit stores the outcome of a poll.

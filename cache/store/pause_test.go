@@ -58,11 +58,11 @@ func (s *site) grant(url string, by store.Owner) store.Lease {
 }
 
 func (s *site) ask(url string, by store.Owner) store.Lease {
-	leases, err := s.s.Claim(s.t.Context(), []store.Claim{{
+	lease, err := s.s.Claim(s.t.Context(), store.Claim{
 		ID: idOf(url), URL: url, Hold: 10 * time.Minute, By: by, Configured: by == store.Operator, Host: s.host, Prefetch: true,
-	}})
+	})
 	s.must(err)
-	return leases[0]
+	return lease
 }
 
 // answer commits a good answer, or a refusal for so long; negative: it does not say for how long.

@@ -117,9 +117,9 @@ func TestRedirectWhileAPollByHandWaits(t *testing.T) {
 	w.commit(w.claim("https://target.test/other", store.Operator, host), 24*time.Hour, 100) // the host is busy now
 	byHand := store.Claim{ID: idOf(url), URL: url, Hold: time.Hour, Floor: time.Hour, Configured: true, By: store.Operator, Queue: true, Prefetch: true, Host: host}
 	ask := func() store.Lease {
-		leases, err := w.s.Claim(t.Context(), []store.Claim{byHand})
+		lease, err := w.s.Claim(t.Context(), byHand)
 		w.must(err)
-		return leases[0]
+		return lease
 	}
 	if l := ask(); l.Denied != store.DeniedBusy {
 		t.Fatalf("by hand: %+v", l)

@@ -62,13 +62,13 @@ const takeMoment = `update host set {own} = ?3 + (
 func space(tx Tx, now Time, all ...spaced) error {
 	all = slices.DeleteFunc(all, func(s spaced) bool {
 		reserved := s.feed.moment > now.Add(-keepMoment) && s.feed.moment < now.Add(maxReserved)
-		return reserved || !isSpaced(s.host)
+		return reserved || s.host.Name == "" || s.host.Domain == "" || s.host.Spacing <= 0
 	})
-	hosts := make([]Host, len(all))
-	for i, s := range all {
-		hosts[i] = s.host
+	slices.SortStableFunc(all, func(a, b spaced) int { return cmp.Compare(a.host.Domain, b.host.Domain) })
+	for _, s := range all { // in order, after hosts and feeds
+		tx.Exec(hostIfAbsent, rowOfDomain(s.host), "")
+		tx.Lock(lockHost, rowOfDomain(s.host))
 	}
-	lockDomains(tx, hosts...)
 	for _, by := range []rate{knownRate, otherRate, publicRate} {
 		some := slices.DeleteFunc(slices.Clone(all), func(s spaced) bool { return s.by != by })
 		sql := strings.NewReplacer("{own}", by.column, "{wait}", by.wait).Replace(takeMoment)
@@ -86,17 +86,5 @@ func space(tx Tx, now Time, all ...spaced) error {
 	return nil
 }
 
-// isSpaced reports whether the domain of a host is spaced.
-func isSpaced(h Host) bool { return h.Name != "" && h.Domain != "" && h.Spacing > 0 }
-
 // rowOfDomain returns the name of the row that counts requests to the domain of a host.
 func rowOfDomain(h Host) string { return "domain " + h.Domain }
-
-// lockDomains locks the rows of the domains of hosts in order, after those of hosts and feeds.
-func lockDomains(tx Tx, hosts ...Host) {
-	slices.SortFunc(hosts, func(a, b Host) int { return cmp.Compare(a.Domain, b.Domain) })
-	for _, h := range hosts {
-		tx.Exec(hostIfAbsent, rowOfDomain(h), "")
-		tx.Lock(lockHost, rowOfDomain(h))
-	}
-}

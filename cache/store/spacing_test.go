@@ -33,10 +33,10 @@ func (w *world) crowd(feeds []store.Claim, from []time.Duration) (polls []time.D
 		c.Host = store.Host{Name: fmt.Sprintf("h%d.wild.test", n), Domain: "wild.test", Spacing: 2 * time.Second}
 		c.URL = fmt.Sprintf("https://%s/", c.Host.Name)
 		c.ID, c.Hold, c.Queue = idOf(c.URL), time.Hour, true
-		leases, err := w.s.Claim(w.t.Context(), []store.Claim{c})
+		l, err := w.s.Claim(w.t.Context(), c)
 		w.must(err)
 		claims++
-		switch l := leases[0]; {
+		switch {
 		case l.Denied == "":
 			polls[n] = w.now.Sub(began)
 			delete(next, n)

@@ -312,11 +312,10 @@ type Totals struct {
 // feed is granted before its Hold has passed. If a record is damaged, its feed starts afresh as
 // one that was polled when that was noticed and then forgotten.
 type Store interface {
-	// Claim asks for the right to poll feeds. The leases are in the order of the claims. Each
-	// has the record as it is after the call, granted or not. A feed that is not known gets a
-	// record and is due at once, even if a redirect has just been followed to its URL. After
-	// an error no poll may be made.
-	Claim(ctx context.Context, claims []Claim) ([]Lease, error)
+	// Claim asks for the right to poll a feed. The lease has the record as it is after the call,
+	// granted or not. A feed that is not known gets a record and is due at once, even if a
+	// redirect has just been followed to its URL. After an error no poll may be made.
+	Claim(ctx context.Context, c Claim) (Lease, error)
 
 	// ClaimDue grants up to q.Limit feeds that are due: at most one of each host, and the
 	// hosts first that have waited the longest. It leaves out feeds that no reader has asked for

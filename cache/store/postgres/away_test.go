@@ -36,8 +36,8 @@ func TestAway(t *testing.T) {
 
 			stop(c)
 			for range 5 {
-				if leases, err := s.Claim(t.Context(), []store.Claim{storetest.Claim(3)}); err == nil {
-					t.Fatalf("without a server: %+v", leases)
+				if lease, err := s.Claim(t.Context(), storetest.Claim(3)); err == nil {
+					t.Fatalf("without a server: %+v", lease)
 				} else if strings.Contains(err.Error(), "\n") {
 					t.Errorf("an error of several lines: %v", err)
 				}

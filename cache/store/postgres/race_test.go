@@ -5,133 +5,16 @@ package postgres_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"math/rand/v2"
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 
 	"github.com/feedpollard/pollard/cache/store"
 	"github.com/feedpollard/pollard/cache/store/storetest"
 )
-
-// TestRace lets three nodes do everything at the same time. No statement may fail, neither
-// for a deadlock, and no feed and no host may be granted twice.
-func TestRace(t *testing.T) {
-	const (
-		feeds = 60 // the last third of them is forgotten now and then
-		hosts = 7
-		hold  = 300 * time.Millisecond
-		pace  = 50 * time.Millisecond
-	)
-	url := server(t).Database(t)
-	nodes := []store.Store{open(t, url), open(t, url), open(t, url)}
-	var all grants
-	index := map[store.ID]int{}
-	for n := range feeds {
-		id, _ := storetest.Feed(n)
-		index[id] = n
-	}
-	forgotten := func(id store.ID) bool { return index[id] >= feeds*2/3 }
-	named := func(r *rand.Rand) store.Claim {
-		c := configured(r.IntN(feeds))
-		c.Hold = hold
-		n := r.IntN(hosts)
-		c.Host = store.Host{Name: fmt.Sprint("host", n), Domain: fmt.Sprint("domain", n%(hosts-1)), Spacing: pace}
-		return c
-	}
-	began := time.Now()
-	goesOn := func() bool { // longer on a busy machine
-		passed := time.Since(began)
-		return passed < 3*time.Second || passed < time.Minute && all.count() < 2*feeds
-	}
-	var wg sync.WaitGroup
-	for n := range 12 {
-		s := nodes[n%3]
-		r := rand.New(rand.NewPCG(1, uint64(n)))
-		act := func() error {
-			sent := time.Now()
-			switch r.IntN(14) {
-			default:
-				claims := make([]store.Claim, 1+r.IntN(20))
-				for i := range claims {
-					claims[i] = named(r)
-				}
-				leases, err := s.Claim(context.Background(), claims)
-				all.add(leases, sent)
-				for _, l := range leases {
-					if l.Denied == "" {
-						o := outcome(l, uint64(r.IntN(2))*uint64(l.Token))
-						o.In = hold
-						if r.IntN(5) == 0 {
-							o.Pauses = []store.Pause{{Scope: "host " + l.Host.Name, For: pace}}
-						}
-						if err := s.Commit(context.Background(), o); err != nil && !errors.Is(err, store.ErrFenced) {
-							return err
-						}
-					}
-				}
-				return err
-			case 0, 1, 2, 3:
-				leases, _, err := s.ClaimDue(context.Background(), store.DueQuery{Limit: 10})
-				all.add(leases, sent)
-				return err
-			case 4:
-				c := named(r)
-				passage, err := s.Hop(context.Background(), store.Hop{ID: c.ID, Floor: hold, Host: c.Host})
-				all.add([]store.Lease{{Denied: passage.Denied, Record: store.Record{Host: c.Host}}}, sent)
-				return err
-			case 5:
-				asked := map[store.ID]store.Asked{}
-				for range 20 {
-					id, _ := storetest.Feed(r.IntN(feeds))
-					asked[id] = store.Asked{Ago: time.Duration(r.IntN(1000)) * time.Millisecond}
-				}
-				return s.Touch(context.Background(), asked)
-			case 6:
-				_, err := s.Sweep(context.Background(), store.SweepQuery{Idle: time.Hour})
-				return err
-			case 7:
-				_, err := s.Trim(context.Background(), 100)
-				return err
-			case 8:
-				id, _ := storetest.Feed(feeds*2/3 + r.IntN(feeds/3))
-				if err := s.Forget(context.Background(), id); err != nil && !errors.Is(err, store.ErrNoRecord) {
-					return err
-				}
-				_, err := s.Lookup(context.Background(), []store.ID{id})
-				return err
-			case 9:
-				var saved []store.Saved
-				for range 5 {
-					id, url := storetest.Feed(feeds*2/3 + r.IntN(feeds/3))
-					saved = append(saved, store.Saved{Record: store.Record{ID: id, URL: url, State: store.StateFresh}})
-				}
-				return s.Restore(context.Background(), saved)
-			}
-		}
-		wg.Go(func() {
-			for goesOn() {
-				if err := act(); err != nil {
-					t.Error(err)
-					return
-				}
-			}
-		})
-	}
-	wg.Wait()
-	all.check(t, hold, pace, forgotten)
-	if n := all.count(); n < feeds {
-		t.Errorf("%d grants: nothing was tested", n)
-	}
-	sameTotals(t, url, nodes[0])
-	// The store tries again after a deadlock, but there should be none.
-	noDeadlocks(t)
-}
 
 func noDeadlocks(t *testing.T) {
 	t.Helper()
@@ -179,7 +62,7 @@ func TestReadersDoNotWaitForPolls(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	var polls sync.WaitGroup
 	for range 50 {
-		polls.Go(func() { _, _ = s.Claim(ctx, []store.Claim{other}) })
+		polls.Go(func() { _, _ = s.Claim(ctx, other) })
 	}
 	waiting(t, watch, 2)
 	id, _ := storetest.Feed(0)

@@ -112,7 +112,7 @@ func TestBringUp(t *testing.T) {
 
 	// A later program brings them up further: this one grants nothing any more, and can read.
 	exec(t, url, `update pollard.meta set value = '99' where key = 'version'`)
-	if _, err := s.Claim(t.Context(), []store.Claim{configured(1)}); err == nil || !strings.Contains(err.Error(), "upgrade this node") {
+	if _, err := s.Claim(t.Context(), configured(1)); err == nil || !strings.Contains(err.Error(), "upgrade this node") {
 		t.Errorf("Claim: %v", err)
 	}
 	if records, err := s.Records(t.Context(), store.ID{}, 10); err != nil || len(records) != 10 {

@@ -66,14 +66,14 @@ func poll(t *testing.T, s *Store, n, times int) error {
 	version := uint64(0)
 	for polls := range times {
 		c.Hold = 1000 * time.Hour
-		leases, err := s.Claim(t.Context(), []store.Claim{c})
-		if err != nil || leases[0].Denied != "" {
-			return fmt.Errorf("claiming: %+v, %w", leases, err)
+		lease, err := s.Claim(t.Context(), c)
+		if err != nil || lease.Denied != "" {
+			return fmt.Errorf("claiming: %+v, %w", lease, err)
 		}
-		token := uint64(leases[0].Token)
+		token := uint64(lease.Token)
 		fmt.Printf("ack %d %d %d 0\n", n, token, version)
 
-		o := store.Outcome{ID: c.ID, Token: leases[0].Token, In: 1000 * time.Hour, Hold: c.Hold, State: store.StateFresh}
+		o := store.Outcome{ID: c.ID, Token: lease.Token, In: 1000 * time.Hour, Hold: c.Hold, State: store.StateFresh}
 		pause := uint64(0)
 		switch polls % 4 { // not by the token: if feeds take turns, all of one are alike
 		case 0, 2:
@@ -143,9 +143,9 @@ func verify(t *testing.T, dir string, acks []acknowledged) {
 		highest = max(highest, a.granted)
 	}
 	c := store.Claim{ID: numbered(1000), URL: urlOf(1000), Floor: time.Nanosecond}
-	leases, err := s.Claim(t.Context(), []store.Claim{c})
-	if err != nil || uint64(leases[0].Token) <= highest {
-		t.Errorf("after token %d came %+v, %v", highest, leases, err)
+	lease, err := s.Claim(t.Context(), c)
+	if err != nil || uint64(lease.Token) <= highest {
+		t.Errorf("after token %d came %+v, %v", highest, lease, err)
 	}
 	n, err := s.database.number("select count(*) from body where id not in (select body from feed)")
 	if err != nil || n > 0 {

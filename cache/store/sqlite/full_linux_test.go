@@ -146,14 +146,14 @@ func longID(n int) store.ID { return store.IDOf(longURL(n)) }
 // bytes, and notes what was acknowledged.
 func pollOnce(t *testing.T, s *Store, n, size int, stored map[int]bool) error {
 	c := store.Claim{ID: longID(n), URL: longURL(n), Hold: time.Hour, Floor: time.Nanosecond}
-	leases, err := s.Claim(t.Context(), []store.Claim{c})
+	lease, err := s.Claim(t.Context(), c)
 	if err != nil {
 		return err
 	}
 	if _, known := stored[n]; !known {
 		stored[n] = false
 	}
-	o := store.Outcome{ID: c.ID, Token: leases[0].Token, In: time.Hour, Hold: time.Hour, State: store.StateFresh, FeedState: []byte("memo")}
+	o := store.Outcome{ID: c.ID, Token: lease.Token, In: time.Hour, Hold: time.Hour, State: store.StateFresh, FeedState: []byte("memo")}
 	if size > 0 {
 		o.Body = &store.Body{Version: 1, Coding: "identity", Data: []byte(strings.Repeat("x", size))}
 	}

@@ -195,16 +195,26 @@ func TestDamagedIndex(t *testing.T) {
 	}
 }
 
-// TestDamagedName damages the name of a host, in its row or in the index. All feeds are polled all the same.
+// TestDamagedName damages the name of a host: a bit in its row or in the index, or all of it. All feeds are polled all the same, but
+// for that of a host that is paused.
 func TestDamagedName(t *testing.T) {
-	for _, where := range []string{"host", "sqlite_autoindex_host_1"} {
+	for _, damage := range []string{"host", "sqlite_autoindex_host_1", "x'32'", "null"} {
 		dir := directory(t)
 		const feeds = 400
 		storeOf(t, dir, feeds)
+		paused := store.Claim{ID: numbered(feeds), URL: urlOf(feeds), Hold: time.Hour, Configured: true, Host: store.Host{Name: "paused", Spacing: time.Minute}}
+		s := mustOpen(t, dir)
+		storetest.Commit(t, s, storetest.Outcome(storetest.Grant(t, s, paused), nil))
+		mustDo(t, s.Restore(t.Context(), []store.Saved{{Pause: &store.Pause{Scope: "host paused", For: 24 * time.Hour}}}), s.Close())
 		id := numbered(feeds / 2)
-		flipIn(t, dir, where, []byte(hex.EncodeToString(id[:])))
+		if name := hex.EncodeToString(id[:]); strings.Contains(damage, "host") {
+			flipIn(t, dir, damage, []byte(name))
+		} else {
+			c, err := connect(filepath.Join(dir, fileName))
+			mustDo(t, err, c.exec("update host set name = "+damage+" where name = 'feed "+name+"'"), c.close())
+		}
 		m := newFake()
-		m.wall = time.Duration(time.Now().Add(2 * time.Hour).UnixNano())
+		m.wall = time.Duration(time.Now().Add(3 * time.Hour).UnixNano())
 		s, err := Open(dir, Options{Clocks: m.moment})
 		mustDo(t, err)
 		defer s.Close()
@@ -215,7 +225,10 @@ func TestDamagedName(t *testing.T) {
 			polled += len(leases)
 		}
 		if polled != feeds {
-			t.Errorf("damage in %s: %d feeds are polled, want %d", where, polled, feeds)
+			t.Errorf("%s: %d feeds are polled, want %d", damage, polled, feeds)
+		}
+		if l := storetest.Ask(t, s, paused); l.Denied != store.DeniedPaused {
+			t.Errorf("%s: the pause does not count: %+v", damage, l)
 		}
 	}
 }
@@ -279,18 +292,18 @@ func survive(t *testing.T, dir string, feeds int, made time.Time, bit bool) (out
 		}
 	}
 	for n := range feeds {
-		leases, err := s.Claim(t.Context(), []store.Claim{{ID: numbered(n), URL: urlOf(n), Hold: time.Hour}})
-		if err == nil && leases[0].Denied == "" && (!bit || odd == 0) {
+		lease, err := s.Claim(t.Context(), store.Claim{ID: numbered(n), URL: urlOf(n), Hold: time.Hour})
+		if err == nil && lease.Denied == "" && (!bit || odd == 0) {
 			t.Errorf("feed %d is polled again within the hour: %s", n, outcome)
 		}
 	}
 	mustWork := func(s *Store, n int) error {
 		id := numbered(n)
-		leases, err := s.Claim(t.Context(), []store.Claim{{ID: id, URL: urlOf(n), Hold: time.Hour}})
-		if err != nil || leases[0].Denied != "" {
+		lease, err := s.Claim(t.Context(), store.Claim{ID: id, URL: urlOf(n), Hold: time.Hour})
+		if err != nil || lease.Denied != "" {
 			return err
 		}
-		return s.Commit(t.Context(), store.Outcome{ID: id, Token: leases[0].Token, In: time.Hour, Body: &store.Body{Version: 1, Coding: "identity", Data: []byte("new")}})
+		return s.Commit(t.Context(), store.Outcome{ID: id, Token: lease.Token, In: time.Hour, Body: &store.Body{Version: 1, Coding: "identity", Data: []byte("new")}})
 	}
 	if mustWork(s, 5000) != nil {
 		outcome += ", found when it was written"

@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"errors"
 	"maps"
+	"slices"
 	"time"
 
 	"pgregory.net/rapid"
@@ -18,15 +19,16 @@ import (
 // multiple of unit, and all that is waited for is off by a third of it, so that a
 // clock that goes on by itself a little makes no difference.
 type model struct {
-	h           Harness
-	s           store.Store
-	now         time.Duration
-	feeds       map[store.ID]*known
-	hosts       map[string]*hostOf
-	pauses      map[string]paused  // by scope
-	lastLimited map[string]limited // by domain and rank
-	urls        map[store.ID]*url
-	tokens      map[store.Token]bool
+	h        Harness
+	s        store.Store
+	now      time.Duration
+	feeds    map[store.ID]*known
+	hosts    map[string]*hostOf
+	pauses   map[string]paused // by scope
+	urls     map[store.ID]*url
+	tokens   map[store.Token]bool
+	counters map[string]string
+	secret   []byte
 }
 
 // url is what counts of a URL, whether its feed is known or forgotten.
@@ -88,11 +90,13 @@ func (m *model) granted(t *rapid.T, f *known, l store.Lease) {
 
 const configuredFor = 48 * time.Hour
 
-// configure makes a feed one that is configured, if it is or not.
-func (f *known) configure(configured bool, now time.Duration) {
-	if configured && (!f.Configured || f.configuredUntil <= now+configuredFor/2) {
-		f.Configured, f.configuredUntil = true, now+configuredFor
+// configure makes a feed one that is configured. It reports whether that changes anything.
+func (f *known) configure(now time.Duration) (changed bool) {
+	if f.Configured && f.configuredUntil > now+configuredFor/2 {
+		return false
 	}
+	f.Configured, f.configuredUntil = true, now+configuredFor
+	return true
 }
 
 // in is the time to a moment.
@@ -118,7 +122,7 @@ func (m *model) ago(at time.Duration) time.Duration {
 }
 
 func (m *model) same(t *rapid.T, got store.Record, f *known) {
-	if want := m.record(f); !m.sameRecord(got, want) {
+	if want := m.record(f); !sameRecord(got, want) {
 		t.Fatalf("record is\n%+v, want\n%+v", got, want)
 	}
 }
@@ -148,6 +152,7 @@ func (m *model) check(t *rapid.T) {
 	}
 	totals := store.Totals{Feeds: make(map[store.State]int64)}
 	var after store.ID
+	var configured []store.ID
 	for _, r := range records {
 		f, ok := m.feeds[r.ID]
 		if !ok || bytes.Compare(r.ID[:], after[:]) <= 0 {
@@ -156,6 +161,9 @@ func (m *model) check(t *rapid.T) {
 		after = r.ID
 		m.same(t, r, f)
 		totals.Feeds[f.State]++
+		if f.Configured && f.configuredUntil > m.now+configuredFor/2 {
+			configured = append(configured, r.ID)
+		}
 		if f.State == store.StateCold && f.Version == 0 && !f.Configured {
 			totals.Unread++
 		}
@@ -175,23 +183,56 @@ func (m *model) check(t *rapid.T) {
 	if err != nil || got.Unread != totals.Unread || got.Bytes != totals.Bytes || got.Overdue < 0 || !maps.Equal(got.Feeds, totals.Feeds) {
 		t.Fatalf("Totals = %+v, %v, want %+v", got, err, totals)
 	}
+	if got, err := m.s.Configured(t.Context()); err != nil || !slices.Equal(got, configured) {
+		t.Fatalf("Configured = %x, %v, want %x", got, err, configured)
+	}
 	m.samePauses(t)
+	m.sameCounters(t)
+}
+
+// saveCounters replaces the statistics of a node, and leaves those of the other alone.
+func (m *model) saveCounters(t *rapid.T) {
+	node, data := rapid.SampledFrom([]string{"one", "two"}).Draw(t, "node"), m.text(t, "counters")
+	if err := m.s.SaveCounters(t.Context(), node, data); err != nil {
+		t.Fatalf("SaveCounters: %v", err)
+	}
+	if m.counters[node] = string(data); len(data) == 0 {
+		delete(m.counters, node)
+	}
+}
+
+func (m *model) sameCounters(t *rapid.T) {
+	counters, err := m.s.Counters(t.Context())
+	got := make(map[string]string)
+	for node, data := range counters {
+		got[node] = string(data)
+	}
+	if err != nil || !maps.Equal(got, m.counters) {
+		t.Fatalf("Counters = %q, %v, want %q", got, err, m.counters)
+	}
+	secret, err := m.s.Secret(t.Context())
+	if m.secret == nil {
+		m.secret = secret
+	}
+	if err != nil || !bytes.Equal(secret, m.secret) {
+		t.Fatalf("Secret = %x, %v, and then %x", m.secret, err, secret)
+	}
 }
 
 // sameRecord compares records; durations are near each other.
-func (m *model) sameRecord(a, b store.Record) bool {
-	return a.ID == b.ID && a.URL == b.URL && a.Token == b.Token && m.near(a.In, b.In) && a.Hold == b.Hold &&
-		m.nearAgo(a.Polled, b.Polled) && m.nearAgo(a.Asked, b.Asked) && m.near(a.NotBefore, b.NotBefore) && a.Version == b.Version && a.State == b.State &&
+func sameRecord(a, b store.Record) bool {
+	return a.ID == b.ID && a.URL == b.URL && a.Token == b.Token && nearInAWalk(a.In, b.In) && a.Hold == b.Hold &&
+		nearAgo(a.Polled, b.Polled) && nearAgo(a.Asked, b.Asked) && nearInAWalk(a.NotBefore, b.NotBefore) && a.Version == b.Version && a.State == b.State &&
 		bytes.Equal(a.PollState, b.PollState) && bytes.Equal(a.FeedState, b.FeedState) && a.Host == b.Host && a.Configured == b.Configured
 }
 
 // nearAgo compares times since something; those that are negative are never.
-func (m *model) nearAgo(a, b time.Duration) bool {
-	return a < 0 && b < 0 || a >= 0 && b >= 0 && m.near(a, b)
+func nearAgo(a, b time.Duration) bool {
+	return a < 0 && b < 0 || a >= 0 && b >= 0 && nearInAWalk(a, b)
 }
 
-// near compares durations. The clock of a store may go on by two minutes in a walk, on a machine
+// nearInAWalk compares durations. The clock of a store may go on by two minutes in a walk, on a machine
 // that is busy.
-func (m *model) near(a, b time.Duration) bool { return a == b || max(a-b, b-a) < walkSlack }
+func nearInAWalk(a, b time.Duration) bool { return a == b || max(a-b, b-a) < walkSlack }
 
 const walkSlack = 2 * time.Minute

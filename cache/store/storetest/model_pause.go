@@ -15,11 +15,10 @@ import (
 	"github.com/feedpollard/pollard/policy"
 )
 
-// paused is a pause of the model, also one that has ended.
+// paused is a pause, also one that has ended.
 type paused struct {
 	until time.Duration
 	store.Pause
-	token store.Token // of the poll that was refused
 }
 
 // hostOf is what the model knows of a host.
@@ -93,8 +92,10 @@ func (m *model) drawPauses(t *rapid.T, o *store.Outcome) {
 	}
 }
 
-// said records what hosts said in a poll of a feed.
-func (m *model) said(f *known, rank store.Rank, o store.Outcome) {
+// said records what hosts said in a poll. How long a pause is, and which ones end, is what the store says then: tests of its own
+// hold it to that. Here it is bounded, and concerns no other host and no better rank.
+func (m *model) said(t *rapid.T, rank store.Rank, o store.Outcome) {
+	longest := make(map[string]time.Duration) // of pauses that may have changed
 	for _, g := range o.Good {
 		h := m.host(g.Name)
 		if h.good+48*time.Hour <= m.now {
@@ -105,63 +106,37 @@ func (m *model) said(f *known, rank store.Rank, o store.Outcome) {
 		}
 		h.plain[rank] = !g.RateLimit
 		for r := rank; r <= store.RankPublicNew; r++ {
-			of := scope("host "+g.Name, r)
-			if p := m.pauses[of]; (p.until > m.now || p.Step > 0) && p.token <= o.Token {
-				m.pauses[of] = paused{until: min(m.now, p.until)}
-			}
+			longest[scope("host "+g.Name, r)] = 24 * time.Hour
 		}
 	}
 	for _, p := range o.Pauses {
-		name, own := p.Scope[len("host "):], m.pauses[scope(p.Scope, rank)]
 		if p.Why == policy.HintRateLimit {
-			limit := m.pauses["ratelimit "+name]
-			if limit.until <= m.now {
-				limit.Step = int(rank)
-			}
-			limit.Step, limit.Why = min(limit.Step, int(rank)), p.Why
-			limit.until = max(limit.until, m.now+min(p.For, 10*time.Minute))
-			m.pauses["ratelimit "+name] = limit
+			longest["ratelimit "+p.Scope[len("host "):]] = 10 * time.Minute
 			continue
 		}
-		switch {
-		case own.until > m.now: // they count as one
-			own.Step = max(0, own.Step-1)
-		case own.until+24*time.Hour <= m.now:
-			own.Step = 0
+		longest[scope(p.Scope, rank)], longest[scope("domain "+p.Domain, rank)] = 24*time.Hour, time.Hour
+	}
+	for _, p := range m.readPauses(t) {
+		if most, ok := longest[p.Scope]; ok {
+			if p.For > max(most, m.pauses[p.Scope].until-m.now) {
+				t.Fatalf("%+v, want %v at most", p, most)
+			}
+			m.pauses[p.Scope] = paused{m.now + p.For, p}
+			delete(longest, p.Scope)
 		}
-		length := min(time.Hour<<own.Step, 24*time.Hour)
+	}
+	for of := range longest {
+		delete(m.pauses, of)
+	}
+	for _, p := range o.Pauses {
+		least := time.Hour - walkSlack
 		if p.For > 0 {
-			length = min(length, p.For)
+			least = min(least, p.For-walkSlack)
 		}
-		own = paused{max(own.until, m.now+length), store.Pause{Why: p.Why, Step: own.Step + 1, Rank: int(rank)}, max(own.token, o.Token)}
-		m.pauses[scope(p.Scope, rank)] = own
-		if p.Limited {
-			m.limited(name, p.Domain, rank, own)
+		if got := m.pauses[scope(p.Scope, rank)]; p.Why != policy.HintRateLimit && got.For < least {
+			t.Fatalf("refused for %v, and paused for %v", p.For, got.For)
 		}
 	}
-}
-
-// limited records that a host has answered 429.
-func (m *model) limited(name, domain string, rank store.Rank, own paused) {
-	if domain == "" {
-		return
-	}
-	last := m.lastLimited[scope(domain, rank)]
-	own.until = min(own.until, m.now+time.Hour)
-	if last.name != name && last.until > m.now {
-		all := own
-		all.until, all.Why = max(own.until, last.until), policy.HintDomainCooldown
-		m.pauses[scope("domain "+domain, rank)] = all
-	}
-	if last.name == name || own.until > last.until {
-		m.lastLimited[scope(domain, rank)] = limited{name, own.until}
-	}
-}
-
-// limited is the host of a domain that answered 429 last, and until when that counts.
-type limited struct {
-	name  string
-	until time.Duration
 }
 
 // restorePause restores a pause of an export.
@@ -178,16 +153,21 @@ func (m *model) restorePause(t *rapid.T) {
 	}
 }
 
-func (m *model) samePauses(t *rapid.T) {
+func (m *model) readPauses(t *rapid.T) []store.Pause {
 	pauses, err := m.s.Pauses(t.Context())
 	if err != nil {
 		t.Fatalf("Pauses: %v", err)
 	}
+	return pauses
+}
+
+func (m *model) samePauses(t *rapid.T) {
+	pauses := m.readPauses(t)
 	want := maps.Clone(m.pauses)
 	maps.DeleteFunc(want, func(_ string, p paused) bool { return p.until <= m.now })
 	for _, p := range pauses {
 		w, ok := want[p.Scope]
-		if !ok || !m.near(p.For, w.until-m.now) || p.Why != w.Why || p.Step != w.Step {
+		if !ok || !nearInAWalk(p.For, w.until-m.now) || p.Why != w.Why || p.Step != w.Step || p.URL != w.URL {
 			t.Fatalf("Pauses has %+v, want %+v", p, w)
 		}
 		delete(want, p.Scope)

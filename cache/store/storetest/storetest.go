@@ -34,22 +34,15 @@ type Harness struct {
 // is removed when t ends.
 func Run(t *testing.T, begin func(t *testing.T) Harness) {
 	for name, check := range map[string]func(t *testing.T, h Harness){
-		"what is acknowledged is there after a kill": kill,
-		"damage of a record costs an interval":       damagedRecords,
-		"damage of a host costs a spacing or pause":  damagedHosts,
-		"damage of a host's name costs no feed":      damagedNames,
-		"bodies are kept whole":                      bodies,
-		"a version is replaced while it is sent":     replacedWhileSent,
-		"all that is unwanted is swept":              sweepMany,
-		"what is there already is left alone":        restoreNew,
-		"records give way before better ranks":       recordsGiveWay,
-		"feeds are configured while a node says so":  configuredForATime,
-		"two nodes make room at once":                trimConcurrently,
-		"changes are watched":                        watch,
-		"counters are kept by node":                  countersOfNodes,
-		"the store has one secret":                   oneSecret,
-		"nothing happens after cancellation":         cancelled,
-		"nothing happens after Close":                closed,
+		"what is acknowledged is there after a kill":    kill,
+		"damage costs a poll, a spacing or a pause":     damaged,
+		"what is large is kept whole":                   large,
+		"a version is replaced while it is sent":        replacedWhileSent,
+		"all that is unwanted is swept":                 sweepMany,
+		"strangers give way, to two nodes at once":      giveWay,
+		"changes are watched":                           watch,
+		"all calls get one secret":                      oneSecret,
+		"nothing happens after cancellation or a Close": ended,
 	} {
 		t.Run(name, func(t *testing.T) { check(t, begin(t)) })
 	}
@@ -107,11 +100,11 @@ func Text(version uint64, content string) *store.Body {
 // Ask makes one claim.
 func Ask(t testing.TB, s store.Store, c store.Claim) store.Lease {
 	t.Helper()
-	leases, err := s.Claim(t.Context(), []store.Claim{c})
-	if err != nil || len(leases) != 1 {
-		t.Fatalf("Claim = %d leases, %v", len(leases), err)
+	lease, err := s.Claim(t.Context(), c)
+	if err != nil {
+		t.Fatalf("Claim: %v", err)
 	}
-	return leases[0]
+	return lease
 }
 
 // Grant makes one claim that has to be granted.

@@ -20,7 +20,7 @@ func likeTheModel(t *testing.T, begin func(*testing.T) Harness) {
 	rapid.Check(t, func(rt *rapid.T) {
 		m := &model{
 			h: begin(t), feeds: make(map[store.ID]*known), hosts: make(map[string]*hostOf), urls: make(map[store.ID]*url),
-			pauses: make(map[string]paused), lastLimited: make(map[string]limited), tokens: make(map[store.Token]bool),
+			pauses: make(map[string]paused), tokens: make(map[store.Token]bool), counters: make(map[string]string),
 		}
 		m.s = m.h.Open()
 		defer func() { m.s.Close() }()
@@ -35,6 +35,7 @@ func likeTheModel(t *testing.T, begin func(*testing.T) Harness) {
 			"sweep":    m.sweep,
 			"trim":     m.trim,
 			"restore":  m.restore,
+			"counters": m.saveCounters,
 			"pause":    m.restorePause,
 			"reopen":   m.reopen,
 			"sleep":    m.sleep,
@@ -72,53 +73,45 @@ func (m *model) text(t *rapid.T, name string) []byte {
 }
 
 func (m *model) claim(t *rapid.T) {
-	claims := make([]store.Claim, rapid.IntRange(1, 3).Draw(t, "claims"))
-	for i := range claims {
-		id, url := m.pick(t)
-		claims[i] = store.Claim{
-			ID: id, URL: url, Hold: length(t, "hold"), Host: m.drawHost(t),
-			Configured: rapid.Bool().Draw(t, "configured"),
-			Floor:      rapid.SampledFrom([]time.Duration{0, 0, hopFloor, hopFloor + 2*unit}).Draw(t, "floor"),
-			ByHand:     rapid.Bool().Draw(t, "by hand"), // and otherwise a push
-			By:         rapid.SampledFrom([]store.Owner{0, 0, store.OwnerOf(store.KindToken, "")}).Draw(t, "by"),
-		}
+	id, url := m.pick(t)
+	c := store.Claim{
+		ID: id, URL: url, Hold: length(t, "hold"), Host: m.drawHost(t),
+		Configured: rapid.Bool().Draw(t, "configured"),
+		Floor:      rapid.SampledFrom([]time.Duration{0, 0, hopFloor, hopFloor + 2*unit}).Draw(t, "floor"),
+		ByHand:     rapid.Bool().Draw(t, "by hand"), // and otherwise a push
+		By:         rapid.SampledFrom([]store.Owner{0, 0, store.OwnerOf(store.KindToken, "")}).Draw(t, "by"),
 	}
-	leases, err := m.s.Claim(t.Context(), claims)
-	if err != nil || len(leases) != len(claims) {
-		t.Fatalf("Claim = %d leases, %v", len(leases), err)
+	lease, err := m.s.Claim(t.Context(), c)
+	if err != nil {
+		t.Fatalf("Claim: %v", err)
 	}
-	for i, c := range claims {
-		f := m.feeds[c.ID]
-		if f == nil {
-			f = &known{url: m.url(c.ID), asked: never}
-			f.next = max(m.now, f.earliest, f.polled+max(c.Hold, f.hold))
-			f.Record = store.Record{ID: c.ID, URL: c.URL, Hold: c.Hold, State: store.StateCold}
-			m.feeds[c.ID] = f
-		}
-		f.configure(c.Configured, m.now)
-		f.Host = c.Host
-		due := f.next
-		rank := leases[i].Rank
-		f.named = f.named || c.By != 0
-		if c.Floor > 0 {
-			due = min(due, max(f.earliest, max(f.polled, f.hopped)+c.Floor))
-		}
-		want, until := m.deny(c.Host, rank, c.ByHand)
-		if due > m.now {
-			want, until = store.DeniedNotDue, max(due, until)
-		}
-		if leases[i].Denied != want || want != "" && !m.near(leases[i].Wait, m.in(until)) {
-			t.Fatalf("claim %d is denied %q for %v, want %q for %v", i, leases[i].Denied, leases[i].Wait, want, m.in(until))
-		}
-		if (leases[i].Pause.Why != "") != (want == store.DeniedPaused) {
-			t.Fatalf("claim %d is denied %q because of %+v", i, want, leases[i].Pause)
-		}
-		if want == "" {
-			f.Hold = c.Hold
-			m.granted(t, f, leases[i])
-		}
-		m.same(t, leases[i].Record, f)
+	f := m.feeds[id]
+	if f == nil {
+		f = &known{url: m.url(id), asked: never}
+		f.next = max(m.now, f.earliest, f.polled+max(c.Hold, f.hold))
+		f.Record = store.Record{ID: id, URL: url, Hold: c.Hold, State: store.StateCold}
+		m.feeds[id] = f
 	}
+	if c.Configured {
+		f.configure(m.now)
+	}
+	f.Host, f.named = c.Host, f.named || c.By != 0
+	due := f.next
+	if c.Floor > 0 {
+		due = min(due, max(f.earliest, max(f.polled, f.hopped)+c.Floor))
+	}
+	want, until := m.deny(c.Host, lease.Rank, c.ByHand)
+	if due > m.now {
+		want, until = store.DeniedNotDue, max(due, until)
+	}
+	if lease.Denied != want || want != "" && !nearInAWalk(lease.Wait, m.in(until)) || (lease.Pause.Why != "") != (want == store.DeniedPaused) {
+		t.Fatalf("the claim is denied %q for %v because of %+v, want %q for %v", lease.Denied, lease.Wait, lease.Pause, want, m.in(until))
+	}
+	if want == "" {
+		f.Hold = c.Hold
+		m.granted(t, f, lease)
+	}
+	m.same(t, lease.Record, f)
 }
 
 func (m *model) claimDue(t *rapid.T) {
@@ -219,11 +212,11 @@ func (m *model) hop(t *rapid.T) {
 	}
 	if to.waits && got.Denied == store.DeniedNotDue && (want != store.DeniedTaken && !first) { // another one may go first
 		later := max(free+h.Floor/4, until)
-		if later > m.now && m.near(got.Wait, later-m.now) {
+		if later > m.now && nearInAWalk(got.Wait, later-m.now) {
 			return
 		}
 	}
-	if got.Denied != want || want != "" && !m.near(max(0, got.Wait), until-m.now) {
+	if got.Denied != want || want != "" && !nearInAWalk(max(0, got.Wait), until-m.now) {
 		t.Fatalf("Hop = %+v, want %q for %v", got, want, until-m.now)
 	}
 	if to.waits = to.waits || want == store.DeniedNotDue; want != "" {
@@ -307,11 +300,14 @@ func (m *model) commit(t *rapid.T) {
 		f.Version, f.body = 0, nil
 	}
 	f.next = max(f.next, f.earliest)
-	m.said(f, m.rank(t, id), o)
+	m.said(t, m.rank(t, id), o)
 }
 
+// reopen ends a process and starts the next one. A crash of a server is tested elsewhere, as that may lose something.
 func (m *model) reopen(t *rapid.T) {
-	if err := m.s.Close(); err != nil {
+	if m.h.Kill != nil && !m.h.Shared && rapid.Bool().Draw(t, "kill") {
+		m.h.Kill(m.s)
+	} else if err := m.s.Close(); err != nil {
 		t.Fatalf("Close: %v", err)
 	}
 	m.s = m.h.Open()

@@ -164,10 +164,16 @@ func (m *model) restore(t *rapid.T) {
 		f.body = m.newBody(t, id)
 		f.Version, f.version = f.body.Version, f.body.Version
 	}
-	if err := m.s.Restore(t.Context(), []store.Saved{{Record: f.Record, Body: f.body}}); err != nil {
+	saved := store.Saved{Record: f.Record, Body: f.body, New: rapid.Bool().Draw(t, "new")}
+	if err := m.s.Restore(t.Context(), []store.Saved{saved}); err != nil {
 		t.Fatalf("Restore: %v", err)
 	}
-	if old := m.feeds[id]; old != nil {
+	old := m.feeds[id]
+	if old != nil && saved.New {
+		m.leaveAlone(old, f.Record)
+		return
+	}
+	if old != nil {
 		f.next, f.asked, f.named, f.followed = max(f.next, old.next), max(f.asked, old.asked), old.named, old.followed
 	} else {
 		f.next = max(f.next, f.polled+max(f.Hold, f.hold))
@@ -181,5 +187,18 @@ func (m *model) restore(t *rapid.T) {
 	}
 	if f.Token = records[0].Token; f.Token != 0 {
 		m.tokens[f.Token] = true
+	}
+}
+
+// leaveAlone restores a record that is there already. It may be configured then, as though asked for now.
+func (m *model) leaveAlone(f *known, r store.Record) {
+	if r.Configured {
+		if !f.Configured {
+			f.asked, f.sleeps = m.now, 0
+			f.touches++
+		}
+		if f.configure(m.now) {
+			f.Host = r.Host
+		}
 	}
 }

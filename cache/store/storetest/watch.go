@@ -6,6 +6,7 @@ package storetest
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -48,47 +49,41 @@ func watch(t *testing.T, h Harness) {
 	s := h.open(t)
 	commitBody(t, s, 1, Text(1, "before")) // is not seen
 	changes := Watch(t, s)
-	// Others may come before, of the schedule alone.
-	want := func(n int, want store.Change) store.Change {
+	// want waits for a change of each of some feeds. Others may come before, of the schedule alone.
+	want := func(want store.Change, feeds ...int) {
 		t.Helper()
-		for {
+		for left := feeds; len(left) > 0; {
 			c := next(t, changes)
-			if c.ID == idOf(n) && c.Version == want.Version && c.Forgotten == want.Forgotten && !c.Lost {
-				return c
-			}
-			if c.Lost || c.Forgotten || c.Version != 0 {
-				t.Fatalf("saw %+v, want feed %d, %+v", c, n, want)
+			of := func(n int) bool { return c.ID == idOf(n) }
+			switch {
+			case c.Version == 0 && !c.Forgotten && !c.Lost:
+			case c.Version != want.Version || c.Forgotten != want.Forgotten || c.Token != want.Token || !slices.ContainsFunc(left, of):
+				t.Fatalf("saw %+v, want %+v of %v", c, want, left)
+			default:
+				left = slices.DeleteFunc(slices.Clone(left), of)
 			}
 		}
+	}
+	restore := func(n int, body *store.Body) {
+		t.Helper()
+		saved := store.Saved{Record: store.Record{ID: idOf(n), URL: urlOf(n), State: store.StateFresh}, Body: body}
+		wantError(t, "Restore", s.Restore(t.Context(), []store.Saved{saved}), nil)
 	}
 	commitBody(t, s, 2, Text(4, "content"))
-	record := lookup(t, s, 2)
-	if got := want(2, store.Change{Version: 4}); got.Token != record.Token {
-		t.Errorf("the change has the token %d, want %d", got.Token, record.Token)
-	}
+	want(store.Change{Version: 4, Token: lookup(t, s, 2).Token}, 2)
 	wantError(t, "Forget", s.Forget(t.Context(), idOf(2)), nil)
-	want(2, store.Change{Forgotten: true})
-	wantError(t, "Restore", s.Restore(t.Context(), []store.Saved{{Record: store.Record{ID: idOf(3), URL: urlOf(3), State: store.StateFresh}, Body: Text(2, "y")}}), nil)
-	want(3, store.Change{Version: 2})
-	h.Sleep(3 * time.Hour)
+	want(store.Change{Forgotten: true}, 2)
+	restore(3, Text(2, "y"))
+	want(store.Change{Version: 2}, 3)
 	_, err := s.Trim(t.Context(), 0)
 	wantError(t, "Trim", err, nil)
-	for c := next(t, changes); c.ID != idOf(3) || !c.Forgotten; { // others have to give way too
-		c = next(t, changes)
-	}
-	for n := range 2 {
-		wantError(t, "Restore", s.Restore(t.Context(), []store.Saved{{Record: store.Record{ID: idOf(n), URL: urlOf(n), State: store.StateFresh}}}), nil)
-	}
+	want(store.Change{Forgotten: true}, 1, 3)
+	restore(4, nil)
+	restore(5, nil)
 	h.Sleep(1000 * time.Hour)
-	if gone, err := s.Sweep(t.Context(), store.SweepQuery{Idle: 1, Unread: 1}); err != nil || len(gone) != 2 {
-		t.Fatalf("Sweep = %x, %v", gone, err)
-	}
-	seen := make(map[store.ID]bool)
-	for len(seen) < 2 {
-		if c := next(t, changes); c.Forgotten {
-			seen[c.ID] = true
-		}
-	}
+	_, err = s.Sweep(t.Context(), store.SweepQuery{Idle: 1, Unread: 1})
+	wantError(t, "Sweep", err, nil)
+	want(store.Change{Forgotten: true}, 4, 5)
 	stop := errors.New("stop")
 	wantError(t, "Watch whose see fails", s.Watch(t.Context(), func(store.Change) error { return stop }), stop)
 }
