@@ -36,27 +36,6 @@ func TestMayAsk(t *testing.T) {
 	}
 }
 
-// A feed that was forgotten keeps its decision, the longer of the two if it has another interval now.
-func TestBeginKeepsDecision(t *testing.T) {
-	for _, tt := range []struct {
-		name        string
-		row         func(*feedRow)
-		since, want Time
-	}{
-		{"nothing is known", func(*feedRow) {}, Never, at(100)},
-		{"its decision was a day", func(f *feedRow) { f.last, f.hold = at(99), 24*time.Hour }, Never, at(123)},
-		{"its decision was short", func(f *feedRow) { f.last, f.hold = at(99), time.Minute }, Never, at(101)},
-		{"its origin asked for a pause", func(f *feedRow) { f.last, f.hold, f.earliest = at(99), time.Hour, at(150) }, Never, at(150)},
-		{"a server is lost", func(*feedRow) {}, at(99), at(101)},
-	} {
-		f := newFeed(ID{1})
-		tt.row(&f)
-		if f.begin(at(100), tt.since, "https://example.com/", 2*time.Hour); f.next != tt.want {
-			t.Errorf("%s: next poll in %v, want %v", tt.name, f.next.Sub(at(100)), tt.want.Sub(at(100)))
-		}
-	}
-}
-
 // Feeds of the rank of a pause and below wait for it. An exhausted rate limit holds for better ranks too,
 // unless their own last good answer had no such fields.
 func TestHostMayAsk(t *testing.T) {

@@ -23,7 +23,7 @@ func (d *Database) Claim(ctx context.Context, c Claim) (Lease, error) {
 // claim decides on a claim, and writes what it changes.
 func claim(tx Tx, c Claim) (lease Lease, err error) {
 	name := hostRowOf(c.ID, c.Host)
-	hosts, feeds, err := lockAll(tx, map[string]string{name: c.Host.Domain}, []ID{c.ID})
+	hosts, feeds, err := lockAll(tx, map[string]string{name: c.Host.Domain}, 1, c.ID)
 	if err != nil {
 		return Lease{}, err
 	}
@@ -136,14 +136,7 @@ func (d *Database) Hop(ctx context.Context, hop Hop) (Passage, error) {
 
 func grantHop(tx Tx, hop Hop) (Passage, error) {
 	name := hostRowOf(hop.ID, hop.Host)
-	hosts, err := lockHosts(tx, map[string]string{name: hop.Host.Domain})
-	if err != nil {
-		return Passage{}, err
-	}
-	feeds, err := lockFeeds(tx, []ID{hop.ID, hop.From})
-	if err == nil {
-		err = addFeeds(tx, feeds, []ID{hop.ID})
-	}
+	hosts, feeds, err := lockAll(tx, map[string]string{name: hop.Host.Domain}, 1, hop.ID, hop.From)
 	if err != nil {
 		return Passage{}, err
 	}

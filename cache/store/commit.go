@@ -51,11 +51,7 @@ func hostsOf(o Outcome) map[string]string {
 
 func commit(tx Tx, o Outcome) (fenced bool, err error) {
 	name := hostRowOf(o.ID, o.Host)
-	hosts, err := lockHosts(tx, hostsOf(o))
-	if err != nil {
-		return false, err
-	}
-	feeds, err := lockFeeds(tx, []ID{o.ID})
+	hosts, feeds, err := lockAll(tx, hostsOf(o), 0, o.ID)
 	if err != nil {
 		return false, err
 	}
@@ -141,7 +137,7 @@ func restore(tx Tx, saved []Saved) error {
 			domains[hostRowOf(r.ID, r.Host)] = r.Host.Domain
 		}
 	}
-	hosts, feeds, err := lockAll(tx, domains, ids)
+	hosts, feeds, err := lockAll(tx, domains, len(ids), ids...)
 	if err != nil {
 		return err
 	}
@@ -259,11 +255,7 @@ func touch(tx Tx, ids []ID, asked map[ID]Asked) error {
 	if err != nil {
 		return err
 	}
-	locked, err := lockHosts(tx, hosts)
-	if err != nil {
-		return err
-	}
-	feeds, err := lockFeeds(tx, known)
+	locked, feeds, err := lockAll(tx, hosts, 0, known...)
 	if err != nil {
 		return err
 	}

@@ -85,9 +85,8 @@ func (u uses) next(budget int64) (_ step, first Share, ok bool) {
 
 // victim is a feed that has to give way.
 type victim struct {
-	feedRow
+	candidate
 	bytes int64
-	owner Owner // that it counts for; if not the feed's, it stays
 }
 
 // Trim implements [Store].
@@ -141,8 +140,8 @@ const atOnceVictims = 200
 
 // victims finds feeds that have to give way in the next step, and take some bytes together. If there are not so many, it
 // returns all of them.
-func (d *Database) victims(ctx context.Context, budget, bytes int64) (now step, victims []victim, err error) {
-	victims, err = read(ctx, d, func(tx Tx) (victims []victim, err error) {
+func (d *Database) victims(ctx context.Context, budget, bytes int64) (now step, victims []candidate, err error) {
+	victims, err = read(ctx, d, func(tx Tx) (victims []candidate, err error) {
 		use, err := usesOf(tx)
 		if err != nil {
 			return nil, err
@@ -167,26 +166,16 @@ func (d *Database) victims(ctx context.Context, budget, bytes int64) (now step, 
 			}
 			v := waiting[a][0]
 			waiting[a] = waiting[a][1:]
-			use.add(a, v, -1, s)
-			if v.owner = use.other(&v.feedRow, a, tx.Now()); v.owner != a.Owner {
-				use.add(Share{a.Rank, v.owner}, v, 1, s)
-			} else {
-				bytes -= v.bytes
+			use[a].all -= v.bytes
+			if s.bodies {
+				use[a].bodies -= v.bytes
 			}
-			victims = append(victims, v)
+			bytes -= v.bytes
+			victims = append(victims, v.candidate)
 		}
 		return victims, nil
 	})
 	return now, victims, err
-}
-
-// add adds what a victim takes to an share, or takes it away.
-func (u uses) add(a Share, v victim, sign int64, s step) {
-	use := u.of(a)
-	use.all += sign * v.bytes
-	if s.bodies {
-		use.bodies += sign * v.bytes
-	}
 }
 
 // crowded reports whether what is remembered of feeds of strangers that are forgotten takes all that their rank may take.
@@ -198,19 +187,6 @@ func (u uses) crowded(budget int64) bool {
 		}
 	}
 	return forgotten > budget/newPart
-}
-
-// other returns the owner that the feed counts for: of those that asked for it and give it
-// its rank, the one that uses the least. The feed is not among what its share uses.
-func (u uses) other(f *feedRow, of Share, now Time) Owner {
-	least := of
-	for _, a := range f.askers {
-		other := Share{of.Rank, a.owner}
-		if now.day()-a.day < askedDays && a.owner.best() == of.Owner.best() && u.of(other).all < u.of(least).all {
-			least = other
-		}
-	}
-	return least.Owner
 }
 
 // taken is what a row takes with its body, in bytes; of one that was written before that was counted, roughly.
@@ -241,53 +217,34 @@ func usesOf(tx Tx) (uses, error) {
 	return u, err
 }
 
-// feedsOf reads some feeds of an share, those that have to go first at the beginning.
+// feedsOf reads some feeds of a share, those that have to go first at the beginning.
 func feedsOf(tx Tx, a Share, s step, skip int) (feeds []victim, err error) {
 	bytes, which := taken, ``
 	if s.bodies {
 		bytes, which = `size`, ` and size > 0`
 	}
 	notEstablished := number(a.Rank == RankNamedNew || a.Rank == RankPublicNew)
-	err = tx.Query(`select n, id, `+bytes+`, askers, last, asked from feed where owner = ?1 and configured = 0 and not_established = ?2 and url is not null`+which+`
+	err = tx.Query(`select id, `+bytes+`, coalesce(asked, last) from feed where owner = ?1 and configured = 0 and not_established = ?2 and url is not null`+which+`
 		order by days, coalesce(asked, last, 0), id limit ?3 offset ?4`, one(int64(a.Owner), notEstablished, atOnceVictims, skip),
 		func(_ int, row Row) error {
 			var v victim
-			var id, askers []byte
-			var last, asked sql.NullInt64
-			err := row.Scan(&v.n, &id, &v.bytes, &askers, &last, &asked)
+			var id []byte
+			var wanted sql.NullInt64
+			err := row.Scan(&id, &v.bytes, &wanted)
 			copy(v.id[:], id)
-			v.feedRow.owner, v.askers, v.last, v.asked = a.Owner, decodeAskers(askers), timeOf(last, Never), timeOf(asked, Never)
+			v.wanted = timeOf(wanted, Never)
 			feeds = append(feeds, v)
 			return err
 		})
 	return feeds, err
 }
 
-// giveWay has feeds give way in a step, unless they were read since, and has those that count for
-// another owner do so. It returns the first. It stops when the store uses no more than it may:
-// another node may make room, too.
-func (d *Database) giveWay(ctx context.Context, s step, victims []victim, budget int64) ([]ID, error) {
-	owners := make(map[ID]Owner)
-	var gone, other []candidate
-	for _, v := range victims {
-		if c := (candidate{v.id, v.wanted()}); v.owner != v.feedRow.owner {
-			owners[v.id] = v.owner
-			other = append(other, c)
-		} else {
-			gone = append(gone, c)
-		}
-	}
-	_, err := d.forSome(ctx, other, func(tx Tx, f *feedRow) bool {
-		f.owner = owners[f.id]
-		f.save(tx, f.place.column(), nil, nil)
-		return true
-	})
-	if err != nil {
-		return nil, err
-	}
+// giveWay has feeds give way in a step, unless they were read since. It stops when the store uses no more
+// than it may: another node may make room, too.
+func (d *Database) giveWay(ctx context.Context, s step, victims []candidate, budget int64) (_ []ID, err error) {
 	var in Tx // the transaction in which used and left were read
 	var used, left int64
-	return d.forSome(ctx, gone, func(tx Tx, f *feedRow) bool {
+	return d.forSome(ctx, victims, func(tx Tx, f *feedRow) bool {
 		if in != tx {
 			in = tx
 			tx.Exec(`insert into meta (key, value) values ('trim', '') on conflict (key) do update set value = ''`) // one node at a time

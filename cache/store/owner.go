@@ -13,8 +13,8 @@ import (
 
 // Owner is a party that feeds count for: the operator, a shield, a token, a private address or a
 // public network. Space and polls are shared by owner. A record remembers the last four that asked for its
-// feed and give it the best rank, with the day. The feed counts for the one that gives it the best, and of
-// several, when its body may have to give way, for the one that uses the least. 0 is none.
+// feed and give it the best rank, with the day. The feed counts for the one that gives it the best, of
+// several for the same as before. 0 is none.
 type Owner int64
 
 // Kind is what an owner is. Public networks, all together, give way before addresses, tokens and

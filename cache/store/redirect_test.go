@@ -76,35 +76,6 @@ func TestAddressesOfOneFeed(t *testing.T) {
 	}
 }
 
-// A redirect obeys what its target asked for, whether that is known or was forgotten, and the first one too.
-func TestRedirectObeysTarget(t *testing.T) {
-	w := newWorld(t)
-	const from, to = "https://a.test/", "https://target.test/t"
-	host := store.Host{Name: "target.test", Domain: "target.test", Spacing: 2 * time.Second}
-	w.claim(from, store.Operator, store.Host{Name: "a.test"})
-	l := w.claim(to, named(store.KindToken, 1), host)
-	const asked = 3 * 24 * time.Hour
-	w.must(w.s.Commit(t.Context(), store.Outcome{ID: l.ID, Token: l.Token, In: asked, Hold: time.Hour, State: store.StateFailing, Host: host, NotBefore: asked}))
-	for _, what := range []string{"known", "forgotten"} {
-		if what == "forgotten" {
-			w.must(w.s.Forget(t.Context(), l.ID))
-		}
-		w.now = w.now.Add(2 * time.Hour)
-		for _, first := range []bool{false, true} {
-			for _, yield := range []bool{false, true} {
-				p, err := w.s.Hop(t.Context(), store.Hop{ID: l.ID, From: idOf(from), First: first, Floor: time.Hour, Yield: yield, Host: host})
-				w.must(err)
-				if p.Denied == "" || p.Wait < 60*time.Hour {
-					t.Errorf("%s, first %v, yield %v: %+v", what, first, yield, p)
-				}
-			}
-		}
-	}
-	if l := w.claim(to, named(store.KindToken, 1), host); l.Denied != store.DeniedNotDue || l.Wait < 60*time.Hour {
-		t.Errorf("asked for again: %+v", l)
-	}
-}
-
 // A poll by hand waits for its host, and a redirect is followed to its URL meanwhile: then nothing polls the feed before
 // the interval has passed.
 func TestRedirectWhileAPollByHandWaits(t *testing.T) {

@@ -9,7 +9,6 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -311,35 +310,20 @@ func lockFeeds(tx Tx, ids []ID) (map[ID]*feedRow, error) {
 	return rows, err
 }
 
-// addFeeds adds rows for feeds that have none, and locks them.
-func addFeeds(tx Tx, rows map[ID]*feedRow, ids []ID) error {
-	var missing []ID
-	for _, id := range sortedIDs(ids) {
-		if rows[id] == nil {
-			missing = append(missing, id)
-			tx.Exec(feedIfAbsent, id[:])
-		}
-	}
-	if len(missing) == 0 {
-		return nil
-	}
-	added, err := lockFeeds(tx, missing)
-	maps.Copy(rows, added)
-	if err == nil && len(added) < len(missing) {
-		err = errors.New("rows of feeds disappear")
-	}
-	return err
-}
-
-// lockAll locks hosts and then feeds, and adds those that are missing.
-func lockAll(tx Tx, domains map[string]string, ids []ID) (map[string]*hostRow, map[ID]*feedRow, error) {
+// lockAll locks hosts and then feeds, of which it adds the first that are missing, so many.
+func lockAll(tx Tx, domains map[string]string, added int, ids ...ID) (map[string]*hostRow, map[ID]*feedRow, error) {
 	hosts, err := lockHosts(tx, domains)
 	if err != nil {
 		return nil, nil, err
 	}
+	for _, id := range sortedIDs(ids[:added]) {
+		tx.Exec(feedIfAbsent, id[:])
+	}
 	feeds, err := lockFeeds(tx, ids)
-	if err == nil {
-		err = addFeeds(tx, feeds, ids)
+	for _, id := range ids[:added] {
+		if err == nil && feeds[id] == nil { // another node has removed it just now
+			err = errors.New("rows of feeds disappear")
+		}
 	}
 	return hosts, feeds, err
 }

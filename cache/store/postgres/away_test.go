@@ -78,9 +78,7 @@ func TestAway(t *testing.T) {
 func TestSilence(t *testing.T) {
 	t.Parallel()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer l.Close()
 	began := time.Now()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)

@@ -35,9 +35,7 @@ func TestDamage(t *testing.T) {
 	for _, table := range []string{"feed", "body"} {
 		var path string
 		err := connect(t, url).QueryRow(t.Context(), `select pg_relation_filepath(reltoastrelid) from pg_class where oid = $1::text::regclass`, "pollard."+table).Scan(&path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		c.Stop()
 		c.Blank(t, path)
 		c.Start(t)
@@ -72,6 +70,9 @@ func TestDamage(t *testing.T) {
 // TestDamagedServer flips a bit of the time, or of what else the table server has. No feed is due
 // before its time, all are after some hours, and no token comes again.
 func TestDamagedServer(t *testing.T) {
+	if testing.Short() {
+		t.Skip("six databases")
+	}
 	c := server(t)
 	t.Parallel()
 	for column, bits := range map[string][]int{"scale": {45, 62}, "era": {0, 61}, "since": {0, 62}} {

@@ -148,9 +148,7 @@ func TestFailoverCommitsOnce(t *testing.T) {
 		create function pollard.keep() returns trigger language plpgsql as $$begin insert into pollard.saved values (new.data); return null; end$$;
 		create trigger keep after insert or update on pollard.counters for each row execute function pollard.keep()`)
 	setServer(t, url, `name = 'another'`)
-	if err := s.SaveCounters(t.Context(), "one", []byte("1")); err != nil {
-		t.Fatal(err)
-	}
+	must(t, s.SaveCounters(t.Context(), "one", []byte("1")))
 	var n int
 	if err := connect(t, url).QueryRow(t.Context(), `select count(*) from pollard.saved`).Scan(&n); err != nil || n != 1 {
 		t.Errorf("saved %d times, %v", n, err)

@@ -17,13 +17,20 @@ import (
 	"github.com/feedpollard/pollard/cache/store/storetest"
 )
 
+func must(t testing.TB, errs ...error) {
+	t.Helper()
+	for _, err := range errs {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 // connect opens a connection of the test's own.
 func connect(t testing.TB, url string) *pgx.Conn {
 	t.Helper()
 	conn, err := pgx.Connect(context.Background(), url)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { conn.Close(context.Background()) })
 	return conn
 }
@@ -33,9 +40,8 @@ func exec(t testing.TB, url, sql string) {
 	t.Helper()
 	conn := connect(t, url)
 	defer conn.Close(t.Context())
-	if _, err := conn.Exec(t.Context(), sql, pgx.QueryExecModeSimpleProtocol); err != nil {
-		t.Fatal(err)
-	}
+	_, err := conn.Exec(t.Context(), sql, pgx.QueryExecModeSimpleProtocol)
+	must(t, err)
 }
 
 // outcome is a good one, with a body if the version is not 0.

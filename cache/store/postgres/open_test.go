@@ -4,14 +4,12 @@
 package postgres_test
 
 import (
-	"context"
 	"crypto/x509"
 	"encoding/pem"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -74,9 +72,7 @@ func TestOpenTLS(t *testing.T) {
 	c.Exec(t, "postgres", "alter system set ssl = on")
 	c.Exec(t, "postgres", "select pg_reload_conf()")
 	authority := filepath.Join(t.TempDir(), "authority.pem")
-	if err := os.WriteFile(authority, certificate, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(authority, certificate, 0o600))
 	for mode, want := range map[string]string{
 		"disable":                                "add sslmode=verify-full",
 		"verify-full":                            "add sslrootcert=",
@@ -104,9 +100,7 @@ func selfSigned(t *testing.T) (certificate, key []byte) {
 	s := httptest.NewTLSServer(nil)
 	defer s.Close()
 	encoded, err := x509.MarshalPKCS8PrivateKey(s.TLS.Certificates[0].PrivateKey)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.Certificate().Raw}), pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: encoded})
 }
 
@@ -116,32 +110,13 @@ func TestWarnings(t *testing.T) {
 	c := postgrestest.Start(t, "fsync = off", "full_page_writes = off", "synchronous_commit = off")
 	core, logs := observer.New(zap.WarnLevel)
 	s, err := postgres.Open(t.Context(), postgres.Options{URL: c.Database(t), Log: zap.New(core)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer s.Close()
 	for _, setting := range []string{"fsync = off", "full_page_writes = off", "synchronous_commit = off"} {
 		if logs.FilterMessageSnippet(setting).Len() != 1 {
 			t.Errorf("no warning of %s in %v", setting, logs.All())
 		}
 	}
-}
-
-// TestOpenTogether starts several nodes on an empty database at the same time.
-func TestOpenTogether(t *testing.T) {
-	url := server(t).Database(t)
-	var wg sync.WaitGroup
-	for range 6 {
-		wg.Go(func() {
-			s, err := postgres.Open(context.Background(), postgres.Options{URL: url})
-			if err != nil {
-				t.Error(err)
-				return
-			}
-			s.Close()
-		})
-	}
-	wg.Wait()
 }
 
 // TestOpenRefuses leaves the tables of others as they are. An empty schema may have been made for us.

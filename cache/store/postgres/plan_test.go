@@ -35,9 +35,7 @@ func TestClaimsReadFewRows(t *testing.T) {
 		}
 		saved = append(saved, store.Saved{Record: store.Record{ID: id, URL: url, Configured: true, State: store.StateCold, Hold: time.Hour, Host: host, Polled: -1, Asked: -1}})
 	}
-	if err := s.Restore(t.Context(), saved); err != nil {
-		t.Fatal(err)
-	}
+	must(t, s.Restore(t.Context(), saved))
 	c := configured(hosts)
 	c.Host = store.Host{Name: "paused"}
 	o := outcome(storetest.Grant(t, s, c), 0)
@@ -45,35 +43,25 @@ func TestClaimsReadFewRows(t *testing.T) {
 	storetest.Commit(t, s, o)
 
 	foreign, err := connect(t, server(t).URL("postgres")).Begin(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer foreign.Rollback(t.Context())
-	if _, err := foreign.Exec(t.Context(), `select pg_current_xact_id()`); err != nil {
-		t.Fatal(err)
-	}
+	_, err = foreign.Exec(t.Context(), `select pg_current_xact_id()`)
+	must(t, err)
 	mine, err := connect(t, url).Begin(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer mine.Rollback(t.Context())
-	if _, err := mine.Exec(t.Context(), `set transaction isolation level repeatable read; select from pollard.feed limit 1`); err != nil {
-		t.Fatal(err)
-	}
+	_, err = mine.Exec(t.Context(), `set transaction isolation level repeatable read; select from pollard.feed limit 1`)
+	must(t, err)
 
 	storetest.Watch(t, open(t, url))
-	if err := s.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, s.Close())
 	for range rounds {
 		s := open(t, url)
 		before, polls := rowsRead(t, url), 0
 		written := rowsWritten(t, url)
 		for {
 			leases, _, err := s.ClaimDue(t.Context(), store.DueQuery{Limit: 50})
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			var commits sync.WaitGroup
 			for _, l := range leases {
 				commits.Go(func() {
@@ -113,8 +101,6 @@ func statistic(t *testing.T, url, query string) (n int64) {
 	t.Helper()
 	conn := connect(t, url)
 	defer conn.Close(t.Context())
-	if err := conn.QueryRow(t.Context(), query).Scan(&n); err != nil {
-		t.Fatal(err)
-	}
+	must(t, conn.QueryRow(t.Context(), query).Scan(&n))
 	return n
 }

@@ -27,12 +27,9 @@ func noDeadlocks(t *testing.T) {
 func holdHost(t *testing.T, url string) pgx.Tx {
 	t.Helper()
 	tx, err := connect(t, url).Begin(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := tx.Exec(t.Context(), `select from pollard.host where name = 'host' for update`); err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
+	_, err = tx.Exec(t.Context(), `select from pollard.host where name = 'host' for update`)
+	must(t, err)
 	return tx
 }
 
@@ -43,9 +40,7 @@ func waiting(t *testing.T, watch *pgx.Conn, n int) {
 		var waiting int
 		err := watch.QueryRow(t.Context(), `select count(*) from pg_stat_activity
 			where datname = current_database() and wait_event_type = 'Lock'`).Scan(&waiting)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		return waiting >= n
 	})
 }
@@ -74,31 +69,7 @@ func TestReadersDoNotWaitForPolls(t *testing.T) {
 	}
 	cancel()
 	polls.Wait()
-	if err := tx.Rollback(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-}
-
-// sameTotals compares the totals that are kept with what is there.
-func sameTotals(t *testing.T, url string, s store.Store) {
-	t.Helper()
-	got, err := s.Totals(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	var feeds, unread, bytes int64
-	err = connect(t, url).QueryRow(t.Context(), `select count(*), count(*) filter (where state = 'cold' and version = 0 and configured = 0),
-		(select coalesce(sum(length(data)), 0) from pollard.body) from pollard.feed where url is not null`).Scan(&feeds, &unread, &bytes)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var all int64
-	for _, n := range got.Feeds {
-		all += n
-	}
-	if all != feeds || got.Unread != unread || got.Bytes != bytes {
-		t.Errorf("Totals = %+v, but there are %d feeds, %d unread, %d bytes", got, feeds, unread, bytes)
-	}
+	must(t, tx.Rollback(t.Context()))
 }
 
 // TestWatchConcurrentCommits has a transaction end long after it began, and after others
@@ -111,14 +82,10 @@ func TestWatchConcurrentCommits(t *testing.T) {
 	changes := storetest.Watch(t, open(t, url))
 
 	tx, err := connect(t, url).Begin(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	_, err = tx.Exec(t.Context(), `update pollard.feed set version = 7, news = 1,
 		changed = (select scale + (1e9 * extract(epoch from clock_timestamp() - wall))::bigint from pollard.server) where id = $1`, slow.ID[:])
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var wg sync.WaitGroup
 	for n := range feeds {
 		wg.Go(func() {
@@ -149,8 +116,6 @@ func TestWatchConcurrentCommits(t *testing.T) {
 	for n := range feeds {
 		see(n, rounds)
 	}
-	if err := tx.Commit(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must(t, tx.Commit(t.Context()))
 	see(1000, 7)
 }

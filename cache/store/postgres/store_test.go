@@ -59,17 +59,19 @@ func server(t testing.TB) *postgrestest.Cluster {
 func open(t testing.TB, url string) *store.Database {
 	t.Helper()
 	s, err := postgres.Open(t.Context(), postgres.Options{URL: url})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { s.Close() })
 	return s
 }
 
 func TestContract(t *testing.T) {
+	server(t)
 	t.Parallel()
-	c := postgrestest.New(t, lazy...)
-	t.Cleanup(c.Remove)
+	c := shared // which a short test does not kill
+	if !testing.Short() {
+		c = postgrestest.New(t, lazy...)
+		t.Cleanup(c.Remove)
+	}
 	var opened []*store.Database
 	storetest.Run(t, func(t *testing.T) storetest.Harness {
 		for _, s := range opened { // or the test of a thousand stores has as many connections
@@ -93,9 +95,8 @@ func TestContract(t *testing.T) {
 				if conn == nil {
 					conn = connect(t, url+"&search_path=pollard")
 				}
-				if _, err := conn.Exec(t.Context(), strings.ReplaceAll(sql, "?", "$"), args...); err != nil {
-					t.Fatal(err)
-				}
+				_, err := conn.Exec(t.Context(), strings.ReplaceAll(sql, "?", "$"), args...)
+				must(t, err)
 			},
 			Shared: true,
 		}

@@ -27,18 +27,12 @@ func version1(t *testing.T) (url string) {
 	t.Helper()
 	url = server(t).Database(t)
 	packed, err := os.Open("testdata/version1.sql.gz")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer packed.Close()
 	z, err := gzip.NewReader(packed)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	dump, err := io.ReadAll(z)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	lines := slices.DeleteFunc(strings.Split(string(dump), "\n"), func(line string) bool { return strings.HasPrefix(line, `\`) }) // commands of psql
 	exec(t, url, strings.Join(lines, "\n"))
 	return url
@@ -76,9 +70,7 @@ func TestBringUp(t *testing.T) {
 	if err == nil {
 		_, err = tx.Exec(t.Context(), `lock table pollard.feed in access share mode`)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	log, lines := observer.New(zap.InfoLevel)
 	nodes := make(chan *store.Database)
 	for range 2 {
@@ -94,9 +86,7 @@ func TestBringUp(t *testing.T) {
 	if _, err := connect(t, url).Exec(t.Context(), `set statement_timeout = '20s'; select facts from pollard.feed limit 1`, pgx.QueryExecModeSimpleProtocol); err != nil {
 		t.Errorf("a node of version 1 cannot read meanwhile: %v", err)
 	}
-	if err := tx.Rollback(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must(t, tx.Rollback(t.Context()))
 	for range 2 {
 		s := <-nodes
 		if s == nil {

@@ -259,7 +259,7 @@ func (d *database) resume() error {
 		return err
 	}
 	d.scale.resume(last.at)
-	if d.token = last.token; last.open != 0 {
+	if d.token, d.checked = last.token, last.open != 0; d.checked {
 		return d.check()
 	}
 	return nil
@@ -304,42 +304,36 @@ func (d *database) reindex(reason error) error {
 	return d.forgetGrants()
 }
 
-// start starts the writer, and looks for damage of what was not checked before.
+// start starts the writer. After a clean stop it checks the index of feeds: a few may be polled as new
+// ones before it has found that they are missing there, but to wait for that would take seconds with a
+// million feeds.
 func (d *database) start() {
 	d.jobs = make(chan *job)
 	d.closing, d.written = make(chan struct{}), make(chan struct{})
 	var background context.Context
 	background, d.stop = context.WithCancel(context.Background())
-	crashed, err := d.writer.number("select open from process")
 	d.background.Go(func() {
-		if err := d.look(background, err == nil && crashed != 0); err != nil && background.Err() == nil {
-			d.log.Error("the store is damaged: feeds whose body cannot be read are fetched again", zap.Error(err))
+		if err := d.look(background); err != nil && background.Err() == nil {
+			d.log.Error("the store could not be checked", zap.Error(err))
 		}
 	})
 	go d.runWriter()
 }
 
-// look checks the bodies after a crash, of which those that can be read are served. After a clean
-// stop it checks the index of feeds: a few may be polled as new ones before it has found that they
-// are missing there, but to wait for that would take seconds with a million feeds.
-func (d *database) look(ctx context.Context, crashed bool) error {
+// look checks the index of feeds beside the writer.
+func (d *database) look(ctx context.Context) error {
+	if d.checked {
+		return nil
+	}
 	c, err := connect(d.path, "busy_timeout = 5000", "query_only = 1")
 	if err != nil {
 		return err
 	}
 	defer c.close()
-	if !crashed {
-		if err = missing(ctx, c); errors.Is(err, errMissing) {
-			return d.outside(ctx, func(*connection) error { return d.reindex(err) })
-		}
-		return err
+	if err = missing(ctx, c); errors.Is(err, errMissing) {
+		return d.outside(ctx, func(*connection) error { return d.reindex(err) })
 	}
-	return c.query(ctx, "pragma quick_check('body')", nil, func(r row) error {
-		if r[0] != "ok" {
-			return fmt.Errorf("table body: %v", r[0])
-		}
-		return nil
-	})
+	return err
 }
 
 func (d *database) damagedMark() string { return d.path + ".damaged" }

@@ -24,6 +24,9 @@ func kill(t *testing.T, h Harness) {
 	if h.Kill == nil {
 		t.Skip("no way to kill this store")
 	}
+	if testing.Short() && h.Shared {
+		t.Skip("a server takes seconds to recover: walks kill an embedded store")
+	}
 	s := h.open(t)
 	c := Claim(1)
 	c.Host, c.Configured = host("one"), true

@@ -33,7 +33,6 @@ func likeTheModel(t *testing.T, begin func(*testing.T) Harness) {
 			"touch":    m.touch,
 			"forget":   m.forget,
 			"sweep":    m.sweep,
-			"trim":     m.trim,
 			"restore":  m.restore,
 			"counters": m.saveCounters,
 			"pause":    m.restorePause,

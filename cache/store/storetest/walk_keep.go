@@ -116,35 +116,6 @@ func (m *model) sweep(t *rapid.T) {
 	}
 }
 
-// trim leaves all feeds, or none but configured ones.
-func (m *model) trim(t *rapid.T) {
-	budget := rapid.SampledFrom([]int64{1 << 40, 0}).Draw(t, "budget")
-	ranks := make(map[store.ID]store.Rank)
-	for id := range m.feeds {
-		ranks[id] = m.rank(t, id)
-	}
-	trimmed, err := m.s.Trim(t.Context(), budget)
-	if err != nil {
-		t.Fatalf("Trim: %v", err)
-	}
-	for _, id := range trimmed {
-		f := m.feeds[id]
-		if f == nil { // it has lost its version, and then its record
-			continue
-		}
-		if budget > 0 || f.Configured {
-			t.Fatalf("trimmed %x for %d", trimmed, budget)
-		}
-		f.Version = 0
-		m.forgotten(id, ranks[id])
-	}
-	for id, f := range m.feeds {
-		if budget == 0 && !f.Configured {
-			t.Fatalf("trimmed %x, but not %x", trimmed, id)
-		}
-	}
-}
-
 func (m *model) restore(t *rapid.T) {
 	id, url := m.pick(t)
 	f := &known{url: m.url(id), configuredUntil: m.now + configuredFor}
