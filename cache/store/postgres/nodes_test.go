@@ -181,7 +181,7 @@ func (r *nodes) act(t *testing.T, s store.Store, random *rand.Rand, patience tim
 // work lets all nodes work until ctx ends.
 func (r *nodes) work(t *testing.T, ctx context.Context, patience func() time.Duration) *sync.WaitGroup {
 	all := new(sync.WaitGroup)
-	for n := range 12 {
+	for n := range 9 {
 		random := rand.New(rand.NewPCG(2, uint64(n)))
 		all.Go(func() {
 			for ctx.Err() == nil {
@@ -292,12 +292,12 @@ func TestFailoverUnderWay(t *testing.T) {
 	standby := primary.Standby(t)
 	ctx, stop := context.WithCancel(t.Context())
 	all := r.work(t, ctx, impatience)
-	eventually(t, "feeds are polled", func() bool { return r.all.count() >= 2*nodesFeeds })
+	eventually(t, "feeds are polled", func() bool { return r.all.count() >= nodesFeeds })
 	primary.Crash()
 	p.Redirect(serverOf(t, standby.URL("feeds1")))
 	before := r.all.count()
 	standby.Promote(t)
-	eventually(t, "feeds are polled again", func() bool { return r.all.count() >= before+2*nodesFeeds })
+	eventually(t, "feeds are polled again", func() bool { return r.all.count() >= before+nodesFeeds })
 	stop()
 	all.Wait()
 	r.check(t, open(t, standby.URL("feeds1")), true)

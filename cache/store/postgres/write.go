@@ -30,7 +30,7 @@ func (d *database) Write(ctx context.Context, work store.Work) error {
 	done := make(chan error, 1)
 	go func() {
 		defer d.writers.Release(1)
-		done <- d.inTx(work)
+		done <- d.attempt(context.Background(), func(tx *transaction) error { return tx.run(work) })
 	}()
 	select {
 	case err := <-done:
@@ -48,54 +48,43 @@ func (d *database) ended(ctx context.Context) error {
 	return d.explain(ctx, ctx.Err())
 }
 
-// inTx does work in a transaction, and again if it was undone for reasons that pass.
-func (d *database) inTx(work store.Work) error {
-	return d.withConn(context.Background(), func(ctx context.Context, conn *pgx.Conn) (err error) {
-		for range attempts {
-			tx := &transaction{d: d, conn: conn, ctx: ctx}
-			if err = tx.run(work); err == nil {
-				return nil
-			}
-			if !conn.IsClosed() {
-				if _, failed := conn.Exec(ctx, `rollback`); failed != nil {
-					return err
-				}
-			}
-			switch code := sqlState(err); {
-			case code == codeDeadlock, code == codeSerialization:
-			case isDamage(err):
-				if failed := tx.repair(); failed != nil {
-					return err
-				}
-			case errors.Is(err, errEpoch):
-				if err := d.assumePolls(ctx, conn); err != nil {
-					return err
-				}
-			default:
-				return err
-			}
-		}
-		return err
-	})
-}
-
 // Read implements [store.Driver].
 func (d *database) Read(ctx context.Context, do func(store.Tx) error) error {
 	if err := d.ended(ctx); err != nil {
 		return err
 	}
+	return d.attempt(ctx, func(tx *transaction) error {
+		if err := do(tx); err != nil {
+			return err
+		}
+		return tx.err
+	})
+}
+
+// attempt runs do, and again if it failed for reasons that pass.
+func (d *database) attempt(ctx context.Context, do func(*transaction) error) error {
 	return d.withConn(ctx, func(ctx context.Context, conn *pgx.Conn) (err error) {
 		for range attempts {
 			tx := &transaction{d: d, conn: conn, ctx: ctx}
 			if err = do(tx); err == nil {
-				err = tx.err
+				return nil
 			}
-			if errors.Is(err, errEpoch) {
-				if _, _, failed := d.readTime(ctx, conn); failed != nil {
-					return err
-				}
-			} else if !isDamage(err) || tx.repair() != nil {
-				break
+			var failed error
+			if !conn.IsClosed() && conn.PgConn().TxStatus() != 'I' {
+				_, failed = conn.Exec(ctx, `rollback`)
+			}
+			switch code := sqlState(err); {
+			case failed != nil:
+			case code == codeDeadlock, code == codeSerialization:
+			case isDamage(err):
+				failed = tx.repair()
+			case errors.Is(err, errEpoch):
+				failed = d.assumePolls(ctx, conn)
+			default:
+				return err
+			}
+			if failed != nil {
+				return err
 			}
 		}
 		return err
