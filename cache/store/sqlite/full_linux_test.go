@@ -16,6 +16,7 @@ import (
 	lib "modernc.org/sqlite/lib"
 
 	"github.com/feedpollard/pollard/cache/store"
+	"github.com/feedpollard/pollard/cache/store/storetest"
 )
 
 // TestFullDisk fills a tmpfs of 8 MB, in a mount namespace of its own.
@@ -47,6 +48,14 @@ func TestFullDisk(t *testing.T) {
 		if _, err := Open(filepath.Join(dir, "new"), Options{}); err == nil || !strings.Contains(err.Error(), "make room") {
 			t.Errorf("a new store on a full disk: error %v, want one that says to make room", err)
 		}
+		mustDo(t, os.Remove(ballast))
+		const again = syscall.MS_REMOUNT
+		mustDo(t, syscall.Mount("tmpfs", dir, "tmpfs", again|syscall.MS_RDONLY, "size=8m"))
+		if _, err := Open(filepath.Join(dir, "store"), Options{}); !errors.Is(err, syscall.EROFS) || !strings.Contains(err.Error(), dir) {
+			t.Errorf("Open where nothing may be written: %v", err)
+		}
+		mustDo(t, syscall.Mount("tmpfs", dir, "tmpfs", again, "size=8m"))
+		mustOpen(t, filepath.Join(dir, "store")).Close()
 		return
 	}
 	c := child(t, directory(t))
@@ -69,23 +78,53 @@ func TestFullDisk(t *testing.T) {
 // TestFileSizeLimit lets no file grow beyond 1 MB, which needs no privilege.
 func TestFileSizeLimit(t *testing.T) {
 	if dir := os.Getenv(childDirectory); dir != "" {
-		var limit syscall.Rlimit
-		if err := syscall.Getrlimit(syscall.RLIMIT_FSIZE, &limit); err != nil {
-			t.Fatal(err)
-		}
-		set := func(size uint64) error {
-			return syscall.Setrlimit(syscall.RLIMIT_FSIZE, &syscall.Rlimit{Cur: size, Max: limit.Max})
-		}
-		if err := set(1 << 20); err != nil {
-			t.Fatal(err)
-		}
-		fillUp(t, dir, lib.SQLITE_IOERR, func() error { return set(limit.Max) })
+		fillUp(t, dir, lib.SQLITE_IOERR, limitFiles(t, 1<<20))
 		return
 	}
-	out, err := child(t, directory(t)).CombinedOutput()
+	passes(t, directory(t))
+}
+
+// TestBringUpOnAFullDisk has no room for what a step writes. The file is as it was, and is brought up when there is room.
+func TestBringUpOnAFullDisk(t *testing.T) {
+	if dir := os.Getenv(childDirectory); dir != "" {
+		c, err := connect(filepath.Join(dir, fileName)) // its indexes take more
+		mustDo(t, err, c.exec(`insert into feed (id, host, due, sum) with recursive row(n) as (select 1 union all select n + 1 from row where n < 3000)
+			select randomblob(16), 'host', n, 0 from row`), c.close())
+		before := rowsOf(t, dir, storetest.RowsOfVersion1)
+		makeRoom := limitFiles(t, 32<<10) // SQLite needs so much to open it
+		for range 2 {
+			_, err := Open(dir, Options{})
+			if err == nil || !strings.Contains(err.Error(), "the file is as it was; see that its disk has room") {
+				t.Fatalf("Open: %v", err)
+			}
+		}
+		if after := rowsOf(t, dir, storetest.RowsOfVersion1); fmt.Sprint(after) != fmt.Sprint(before) {
+			t.Error("rows have changed")
+		}
+		mustDo(t, makeRoom())
+		s := mustOpen(t, dir)
+		storetest.CheckBroughtUp(t, s)
+		return
+	}
+	passes(t, unpackStore(t, "closed"))
+}
+
+// passes runs this test as a process of its own.
+func passes(t *testing.T, dir string) {
+	t.Helper()
+	out, err := child(t, dir).CombinedOutput()
 	if err != nil || !strings.Contains(string(out), "--- PASS") {
 		t.Errorf("%v\n%s", err, out)
 	}
+}
+
+// limitFiles lets no file of this process grow beyond a size, until the function that it returns is called.
+func limitFiles(t *testing.T, size uint64) (end func() error) {
+	t.Helper()
+	var limit syscall.Rlimit
+	mustDo(t, syscall.Getrlimit(syscall.RLIMIT_FSIZE, &limit))
+	mustDo(t, syscall.Setrlimit(syscall.RLIMIT_FSIZE, &syscall.Rlimit{Cur: size, Max: limit.Max}))
+	return func() error { return syscall.Setrlimit(syscall.RLIMIT_FSIZE, &limit) }
 }
 
 // fillUp stores bodies, then records, until the disk takes no more of either,

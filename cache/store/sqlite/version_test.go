@@ -12,10 +12,12 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"go.uber.org/zap"
 	"go.uber.org/zap/zaptest/observer"
 
+	"github.com/feedpollard/pollard/cache/store"
 	"github.com/feedpollard/pollard/cache/store/storetest"
 )
 
@@ -123,5 +125,17 @@ func TestEarlierProgram(t *testing.T) {
 			t.Errorf("%s works", sql)
 		}
 		mustDo(t, c.close())
+	}
+}
+
+// TestLongPausesOfVersion1 has a pause of a host last for a day at most: that version had longer ones.
+func TestLongPausesOfVersion1(t *testing.T) {
+	s := NewMemory(nil)
+	defer s.Close()
+	mustDo(t, s.database.writer.exec(`insert into pause (scope, until, why, step) values ('host a.test', ?1, 'host-cooldown', 1)`, int64(s.database.scale.now().Add(6*24*time.Hour))))
+	_, err := s.Sweep(t.Context(), store.SweepQuery{})
+	mustDo(t, err)
+	if p, err := s.Pauses(t.Context()); err != nil || len(p) != 1 || p[0].For > 24*time.Hour || p[0].For < 23*time.Hour {
+		t.Errorf("Pauses = %+v, %v, want one of a day", p, err)
 	}
 }
