@@ -4,7 +4,6 @@
 package store_test
 
 import (
-	"crypto/sha256"
 	"fmt"
 	"math/rand/v2"
 	"testing"
@@ -36,11 +35,6 @@ type party struct {
 	new   bool // other feeds each day
 }
 
-func idOf(url string) store.ID {
-	sum := sha256.Sum256([]byte(url))
-	return store.ID(sum[:16])
-}
-
 func (w *world) must(err error) {
 	w.t.Helper()
 	if err != nil {
@@ -49,7 +43,7 @@ func (w *world) must(err error) {
 }
 
 func (w *world) record(url string) (r store.Record, known bool) {
-	records, err := w.s.Lookup(w.t.Context(), []store.ID{idOf(url)})
+	records, err := w.s.Lookup(w.t.Context(), []store.ID{store.IDOf(url)})
 	w.must(err)
 	if len(records) == 0 {
 		return r, false
@@ -60,7 +54,7 @@ func (w *world) record(url string) (r store.Record, known bool) {
 // claim asks for the poll of a feed.
 func (w *world) claim(url string, by store.Owner, host store.Host) store.Lease {
 	lease, err := w.s.Claim(w.t.Context(), store.Claim{
-		ID: idOf(url), URL: url, Hold: time.Hour, By: by, Configured: by == store.Operator, Host: host, Queue: true, Prefetch: true,
+		ID: store.IDOf(url), URL: url, Hold: time.Hour, By: by, Configured: by == store.Operator, Host: host, Queue: true, Prefetch: true,
 	})
 	w.must(err)
 	return lease
@@ -76,7 +70,7 @@ func (w *world) commit(l store.Lease, in time.Duration, size int) {
 }
 
 func (w *world) touch(url string, by store.Owner) {
-	w.must(w.s.Touch(w.t.Context(), map[store.ID]store.Asked{idOf(url): {By: []store.Owner{by}}}))
+	w.must(w.s.Touch(w.t.Context(), map[store.ID]store.Asked{store.IDOf(url): {By: []store.Owner{by}}}))
 }
 
 // read asks for a feed as a reader of an owner. It reports whether the store had a version.

@@ -59,7 +59,7 @@ func (s *site) grant(url string, by store.Owner) store.Lease {
 
 func (s *site) ask(url string, by store.Owner) store.Lease {
 	lease, err := s.s.Claim(s.t.Context(), store.Claim{
-		ID: idOf(url), URL: url, Hold: 10 * time.Minute, By: by, Configured: by == store.Operator, Host: s.host, Prefetch: true,
+		ID: store.IDOf(url), URL: url, Hold: 10 * time.Minute, By: by, Configured: by == store.Operator, Host: s.host, Prefetch: true,
 	})
 	s.must(err)
 	return lease

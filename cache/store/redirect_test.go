@@ -14,7 +14,7 @@ import (
 // hop asks to follow a redirect of a feed to another URL, with a floor of an hour.
 func (w *world) hop(from, to string, first bool) store.Passage {
 	p, err := w.s.Hop(w.t.Context(), store.Hop{
-		ID: idOf(to), From: idOf(from), First: first, Floor: time.Hour, Yield: true, Host: store.Host{Name: "target.test", Domain: "target.test", Spacing: 2 * time.Second},
+		ID: store.IDOf(to), From: store.IDOf(from), First: first, Floor: time.Hour, Yield: true, Host: store.Host{Name: "target.test", Domain: "target.test", Spacing: 2 * time.Second},
 	})
 	w.must(err)
 	return p
@@ -86,7 +86,7 @@ func TestRedirectWhileAPollByHandWaits(t *testing.T) {
 	w.commit(w.claim(url, store.Operator, host), 24*time.Hour, 100)
 	w.now = w.now.Add(2 * time.Hour)
 	w.commit(w.claim("https://target.test/other", store.Operator, host), 24*time.Hour, 100) // the host is busy now
-	byHand := store.Claim{ID: idOf(url), URL: url, Hold: time.Hour, Floor: time.Hour, Configured: true, By: store.Operator, Queue: true, Prefetch: true, Host: host}
+	byHand := store.Claim{ID: store.IDOf(url), URL: url, Hold: time.Hour, Floor: time.Hour, Configured: true, By: store.Operator, Queue: true, Prefetch: true, Host: host}
 	ask := func() store.Lease {
 		lease, err := w.s.Claim(t.Context(), byHand)
 		w.must(err)
@@ -96,7 +96,7 @@ func TestRedirectWhileAPollByHandWaits(t *testing.T) {
 		t.Fatalf("by hand: %+v", l)
 	}
 	w.now = w.now.Add(3 * time.Second)
-	p, err := w.s.Hop(t.Context(), store.Hop{ID: idOf(url), From: from.ID, Floor: time.Hour, Host: host, Prefetch: true})
+	p, err := w.s.Hop(t.Context(), store.Hop{ID: store.IDOf(url), From: from.ID, Floor: time.Hour, Host: host, Prefetch: true})
 	w.must(err)
 	if p.Denied != "" {
 		t.Fatalf("hop: %+v", p)
@@ -108,7 +108,7 @@ func TestRedirectWhileAPollByHandWaits(t *testing.T) {
 	leases, _, err := w.s.ClaimDue(t.Context(), store.DueQuery{Limit: 10})
 	w.must(err)
 	for _, l := range leases {
-		if l.ID == idOf(url) {
+		if l.ID == store.IDOf(url) {
 			t.Errorf("in the background: %+v", l)
 		}
 	}

@@ -32,7 +32,7 @@ func (w *world) crowd(feeds []store.Claim, from []time.Duration) (polls []time.D
 		c := feeds[n]
 		c.Host = store.Host{Name: fmt.Sprintf("h%d.wild.test", n), Domain: "wild.test", Spacing: 2 * time.Second}
 		c.URL = fmt.Sprintf("https://%s/", c.Host.Name)
-		c.ID, c.Hold, c.Queue = idOf(c.URL), time.Hour, true
+		c.ID, c.Hold, c.Queue = store.IDOf(c.URL), time.Hour, true
 		l, err := w.s.Claim(w.t.Context(), c)
 		w.must(err)
 		claims++

@@ -19,59 +19,52 @@ import (
 	"github.com/feedpollard/pollard/cache/store/storetest"
 )
 
-// TestAway stops the server and starts it again under an open store.
+// TestAway crashes the server and starts it again under an open store.
 func TestAway(t *testing.T) {
-	for name, stop := range map[string]func(*postgrestest.Cluster){
-		"stopped": (*postgrestest.Cluster).Stop,
-		"crashed": (*postgrestest.Cluster).Crash,
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			c := postgrestest.Start(t)
-			s := open(t, c.Database(t))
-			l := storetest.Grant(t, s, storetest.Claim(1))
-			storetest.Commit(t, s, outcome(l, 1))
-			storetest.Grant(t, s, storetest.Claim(2))
-			changes := storetest.Watch(t, s)
+	t.Parallel()
+	c := postgrestest.Start(t)
+	s := open(t, c.Database(t))
+	l := storetest.Grant(t, s, storetest.Claim(1))
+	storetest.Commit(t, s, outcome(l, 1))
+	storetest.Grant(t, s, storetest.Claim(2))
+	changes := storetest.Watch(t, s)
 
-			stop(c)
-			for range 5 {
-				if lease, err := s.Claim(t.Context(), storetest.Claim(3)); err == nil {
-					t.Fatalf("without a server: %+v", lease)
-				} else if strings.Contains(err.Error(), "\n") {
-					t.Errorf("an error of several lines: %v", err)
-				}
-			}
-			_, err := store.ReadBody(t.Context(), s, l.ID)
-			if err == nil || errors.Is(err, store.ErrNoBody) {
-				t.Errorf("Body without a server: %v, which must not look like a body that is lost", err)
-			}
-
-			c.Start(t)
-			// Nothing that was acknowledged is lost.
-			eventually(t, "the store is back", func() bool {
-				_, err := s.Lookup(t.Context(), []store.ID{l.ID})
-				return err == nil
-			})
-			for n := 1; n <= 2; n++ {
-				if l := storetest.Ask(t, s, storetest.Claim(n)); l.Denied != store.DeniedNotDue || l.Wait < 50*time.Minute {
-					t.Errorf("feed %d: %+v", n, l)
-				}
-			}
-			if _, err := store.ReadBody(t.Context(), s, l.ID); err != nil {
-				t.Error(err)
-			}
-			storetest.Commit(t, s, outcome(storetest.Grant(t, s, storetest.Claim(3)), 5))
-			eventually(t, "the change is seen", func() bool {
-				select {
-				case c := <-changes:
-					return c.Version == 5
-				default:
-					return false
-				}
-			})
-		})
+	c.Crash()
+	for range 5 {
+		if lease, err := s.Claim(t.Context(), storetest.Claim(3)); err == nil {
+			t.Fatalf("without a server: %+v", lease)
+		} else if strings.Contains(err.Error(), "\n") {
+			t.Errorf("an error of several lines: %v", err)
+		}
 	}
+	_, err := store.ReadBody(t.Context(), s, l.ID)
+	if err == nil || errors.Is(err, store.ErrNoBody) {
+		t.Errorf("Body without a server: %v, which must not look like a body that is lost", err)
+	}
+
+	c.Start(t)
+	// Nothing that was acknowledged is lost.
+	eventually(t, "the store is back", func() bool {
+		_, err := s.Lookup(t.Context(), []store.ID{l.ID})
+		return err == nil
+	})
+	for n := 1; n <= 2; n++ {
+		if l := storetest.Ask(t, s, storetest.Claim(n)); l.Denied != store.DeniedNotDue || l.Wait < 50*time.Minute {
+			t.Errorf("feed %d: %+v", n, l)
+		}
+	}
+	if _, err := store.ReadBody(t.Context(), s, l.ID); err != nil {
+		t.Error(err)
+	}
+	storetest.Commit(t, s, outcome(storetest.Grant(t, s, storetest.Claim(3)), 5))
+	eventually(t, "the change is seen", func() bool {
+		select {
+		case c := <-changes:
+			return c.Version == 5
+		default:
+			return false
+		}
+	})
 }
 
 // TestSilence has a server that takes connections and says nothing.

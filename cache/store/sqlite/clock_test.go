@@ -152,23 +152,6 @@ func TestClockAhead(t *testing.T) {
 	}
 }
 
-// TestSmallStep puts the clock back by a moment between two processes.
-func TestSmallStep(t *testing.T) {
-	onMachine(t, func(m *machine) {
-		m.poll()
-		m.pass(10 * time.Minute)
-		m.set(-50 * time.Millisecond)
-		m.restart(true, 10*time.Millisecond)
-		records, err := m.s.Lookup(t.Context(), []store.ID{numbered(1)})
-		if err != nil || len(records) != 1 {
-			t.Fatal(records, err)
-		}
-		if in := records[0].In; in < 50*time.Minute-time.Second || in > 50*time.Minute {
-			t.Errorf("due in %v, want 50 minutes", in)
-		}
-	})
-}
-
 // TestBootAYearAhead boots with a clock that is a year ahead: feeds are due, and none is
 // forgotten.
 func TestBootAYearAhead(t *testing.T) {
