@@ -187,7 +187,6 @@ func (m *model) check(t *rapid.T) {
 		t.Fatalf("Configured = %x, %v, want %x", got, err, configured)
 	}
 	m.samePauses(t)
-	m.sameCounters(t)
 }
 
 // saveCounters replaces the statistics of a node, and leaves those of the other alone.
@@ -199,6 +198,7 @@ func (m *model) saveCounters(t *rapid.T) {
 	if m.counters[node] = string(data); len(data) == 0 {
 		delete(m.counters, node)
 	}
+	m.sameCounters(t)
 }
 
 func (m *model) sameCounters(t *rapid.T) {

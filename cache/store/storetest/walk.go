@@ -310,6 +310,7 @@ func (m *model) reopen(t *rapid.T) {
 		t.Fatalf("Close: %v", err)
 	}
 	m.s = m.h.Open()
+	m.sameCounters(t)
 }
 
 func (m *model) sleep(t *rapid.T) {
