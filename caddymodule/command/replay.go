@@ -89,6 +89,7 @@ func (o *replayOptions) run(ctx context.Context, stdin io.Reader, out, stderr io
 		return err
 	}
 	defer done()
+	r.Progress = newCounter(stderr, "read", "line").report
 	report, err := replay.Run(ctx, logs, r)
 	if err != nil {
 		if unclear, ok := errors.AsType[*replay.AmbiguousError](err); ok {

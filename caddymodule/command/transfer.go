@@ -20,7 +20,7 @@ import (
 	"github.com/feedpollard/pollard/upstream"
 )
 
-// reportEvery is how often a transfer says how far it is.
+// reportEvery is how often a long command says how far it is.
 const reportEvery = 5 * time.Second
 
 func exportCommand() *cobra.Command {
@@ -110,12 +110,12 @@ func exportFeeds(ctx context.Context, where storeFlags, out, stderr io.Writer) (
 		return err
 	}
 	defer func() { err = errors.Join(err, db.Close()) }()
-	p := newCounter(stderr, "exported")
+	p := newCounter(stderr, "exported", "feed")
 	w := bufio.NewWriterSize(out, 1<<16)
 	if err := errors.Join(transfer.Export(ctx, db, w, p.report), w.Flush()); err != nil {
 		return err
 	}
-	if p.feeds == 0 {
+	if p.number == 0 {
 		return fmt.Errorf("%s has no feeds: nothing was exported", module)
 	}
 	p.end("from " + module.String())
@@ -146,7 +146,7 @@ func importFeeds(ctx context.Context, where storeFlags, in io.Reader, stderr io.
 			err = failed
 		}
 	}()
-	p := newCounter(stderr, "imported")
+	p := newCounter(stderr, "imported", "feed")
 	client := upstream.New()
 	defer client.Close()
 	var refused int64
@@ -161,34 +161,34 @@ func importFeeds(ctx context.Context, where storeFlags, in io.Reader, stderr io.
 		return nil, err
 	}
 	p.end("into " + module.String())
-	done = &imported{module.String(), p.feeds, refused}
+	done = &imported{module.String(), p.number, refused}
 	if refused > 0 {
 		return done, fmt.Errorf("%s not imported", status.Count(refused, "line"))
 	}
 	return done, nil
 }
 
-// counter reports how far an export or import is.
+// counter reports how far a command is, every few seconds.
 type counter struct {
 	out               io.Writer
-	done              string
-	feeds             int64
+	done, what        string
+	number            int64
 	started, reported time.Time
 }
 
-func newCounter(out io.Writer, done string) *counter {
+func newCounter(out io.Writer, done, what string) *counter {
 	now := time.Now()
-	return &counter{out: out, done: done, started: now, reported: now}
+	return &counter{out: out, done: done, what: what, started: now, reported: now}
 }
 
-func (p *counter) report(feeds int64) {
-	p.feeds = feeds
+func (p *counter) report(number int64) {
+	p.number = number
 	if now := time.Now(); now.Sub(p.reported) >= reportEvery {
 		p.reported = now
-		fmt.Fprintf(p.out, "%s %d feeds\n", p.done, feeds)
+		fmt.Fprintf(p.out, "%s %s\n", p.done, status.Count(number, p.what))
 	}
 }
 
 func (p *counter) end(where string) {
-	fmt.Fprintf(p.out, "%s %s %s in %s\n", p.done, status.Count(p.feeds, "feed"), where, status.Short(time.Since(p.started)))
+	fmt.Fprintf(p.out, "%s %s %s in %s\n", p.done, status.Count(p.number, p.what), where, status.Short(time.Since(p.started)))
 }

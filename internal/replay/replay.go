@@ -44,6 +44,8 @@ type Options struct {
 	// Limits returns the rules of a shield that apply to a request. It must not keep the
 	// request. If it is nil, no request is refused.
 	Limits func(*http.Request) readers.Limits
+	// Progress is called now and then with the number of lines that have been read. Nil: it is not.
+	Progress func(lines int64)
 }
 
 // ErrNoRequests reports that the log has no request that can be replayed.
@@ -75,8 +77,8 @@ func Run(ctx context.Context, logs []io.Reader, o Options) (*Report, error) {
 	return s.finish(), nil
 }
 
-// stopAfter is how many lines are replayed before it is checked whether to go on.
-const stopAfter = 1000
+// reportAfter is how many lines are replayed between two reports of progress.
+const reportAfter = 1000
 
 func (s *gateway) replayAll(ctx context.Context, log *accessLog) error {
 	for {
@@ -87,8 +89,13 @@ func (s *gateway) replayAll(ctx context.Context, log *accessLog) error {
 		if err != nil {
 			return fmt.Errorf("reading the log after %d lines: %w", s.report.Lines, err)
 		}
-		if s.report.Lines++; s.report.Lines%stopAfter == 0 && ctx.Err() != nil {
-			return ctx.Err()
+		if s.report.Lines++; s.report.Lines%reportAfter == 0 {
+			if ctx.Err() != nil {
+				return ctx.Err()
+			}
+			if s.options.Progress != nil {
+				s.options.Progress(s.report.Lines)
+			}
 		}
 		l, err := parse(text)
 		switch {

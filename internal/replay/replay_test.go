@@ -295,6 +295,16 @@ func TestMemoryIsBounded(t *testing.T) {
 	}
 }
 
+func TestProgress(t *testing.T) {
+	var seen []int64
+	o := options(t)
+	o.Progress = func(lines int64) { seen = append(seen, lines) }
+	run(t, hourly(2, visit{at: monday, status: 200, bytes: 3000, agent: "A"})+strings.Repeat("nonsense\n", 2*reportAfter), o)
+	if fmt.Sprint(seen) != fmt.Sprint([]int64{reportAfter, 2 * reportAfter}) {
+		t.Errorf("reported after %v lines", seen)
+	}
+}
+
 func TestReplayIsStopped(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	log := readerFunc(func(b []byte) (int, error) {
