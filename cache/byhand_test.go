@@ -299,6 +299,9 @@ func TestReadersDoNotPollWhatIsGone(t *testing.T) {
 	}
 }
 
+// shieldKey is the key of a shielded feed.
+const shieldKey = "shield/feed.xml"
+
 // MinInterval counts from the end of a poll for pings as well: its request may have arrived only then.
 func TestPingAfterASlowPoll(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -310,14 +313,16 @@ func TestPingAfterASlowPoll(t *testing.T) {
 			time.Sleep(10 * time.Second)
 			ended = time.Now()
 			return ok(rss(1, ""), "Cache-Control", "max-age=86400")
-		}).open()
-		g.get(feedURL)
+		})
+		g.settings.Site = func(string) cache.Origin { return g.origin }
+		g.open()
+		g.get(shieldKey)
 		for range 62 * 12 { // each 5 s
-			if err := g.Ping(t.Context(), feedURL); err != nil {
+			if err := g.Ping(t.Context(), shieldKey); err != nil {
 				t.Fatal(err)
 			}
 			time.Sleep(5 * time.Second)
-			g.get(feedURL)
+			g.get(shieldKey)
 		}
 		if n := g.origin.polls(); n != 2 {
 			t.Errorf("%d polls, want 2", n)
@@ -337,11 +342,12 @@ func TestPingsAtSeveralNodes(t *testing.T) {
 			return ok(rss(int(entries.Load()), ""), "Cache-Control", "max-age=86400")
 		}}
 		db := sharedStore(t)
-		one, two := node(t, db, origin, cache.Settings{}), node(t, db, origin, cache.Settings{})
+		settings := cache.Settings{Site: func(string) cache.Origin { return origin }}
+		one, two := node(t, db, origin, settings), node(t, db, origin, settings)
 		ping := func(nodes ...*gateway) {
 			t.Helper()
 			for _, n := range nodes {
-				if err := n.Ping(t.Context(), feedURL); err != nil {
+				if err := n.Ping(t.Context(), shieldKey); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -349,13 +355,13 @@ func TestPingsAtSeveralNodes(t *testing.T) {
 		}
 		expect := func(when, want string, most int64) {
 			t.Helper()
-			wantBody(t, one.get(feedURL), 200, want)
-			wantBody(t, two.get(feedURL), 200, want)
+			wantBody(t, one.get(shieldKey), 200, want)
+			wantBody(t, two.get(shieldKey), 200, want)
 			if n := polls.Load(); n != most {
 				t.Errorf("%s: %d polls, want %d", when, n, most)
 			}
 		}
-		two.get(feedURL)
+		two.get(shieldKey)
 		expect("at first", "Entry 1", 1)
 
 		time.Sleep(2 * time.Hour)
