@@ -51,8 +51,6 @@ func (f *Feed) unavailable(s *feedstate.State, p *inFlight) *Unavailable {
 	switch {
 	case s.Feed.Alias != "":
 		u.Status, u.RedirectTo, u.Alias, u.RetryAfter = http.StatusFound, s.Feed.Alias, true, 0
-	case s.Last.RedirectTo != "" && f.cache.redirectLoop(s.Last.RedirectTo, f.key.String()):
-		u.Reason = "the feed and the one that it redirects to redirect to each other"
 	case s.Last.RedirectTo != "":
 		u.Status, u.RedirectTo, u.RetryAfter = http.StatusFound, s.Last.RedirectTo, 0
 	case p != nil && s.Last.At.IsZero():
@@ -82,27 +80,9 @@ func (f *Feed) unavailable(s *feedstate.State, p *inFlight) *Unavailable {
 }
 
 // redirects reports whether readers of a feed have to ask for the one that it redirects
-// to for the time being. If that one redirects back, they get the stored version.
+// to for the time being.
 func (f *Feed) redirects(s *feedstate.State) bool {
-	return s.Last.RedirectTo != "" && s.Feed.Alias == "" && !f.configured() && !f.cache.redirectLoop(s.Last.RedirectTo, f.key.String())
-}
-
-// redirectLoop reports whether the feeds in memory that redirect to each other lead from one
-// to another, or too far.
-func (c *Cache) redirectLoop(from, to string) bool {
-	for range maxAliases {
-		f := c.table.known(from)
-		if f == nil {
-			return false
-		}
-		if from = f.state.Load().Last.RedirectTo; from == "" {
-			return false
-		}
-		if from == to {
-			return true
-		}
-	}
-	return true
+	return s.Last.RedirectTo != "" && s.Feed.Alias == "" && !f.configured()
 }
 
 // reasonFor returns the text for readers about a failure. It may be public: a response that is not
