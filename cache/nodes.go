@@ -10,8 +10,6 @@ import (
 	"sync"
 	"time"
 
-	"golang.org/x/sync/errgroup"
-
 	"github.com/feedpollard/pollard/cache/feedstate"
 	"github.com/feedpollard/pollard/cache/store"
 )
@@ -19,9 +17,6 @@ import (
 const (
 	// readBatchSize is how many records are read at a time.
 	readBatchSize = 100
-	// readsAtOnce is how many versions are read into memory at once: a store on another
-	// machine takes some milliseconds for each, and has few connections.
-	readsAtOnce = 4
 	// otherNodeEvery is how often a reader who waits for the poll of another node looks for its outcome.
 	otherNodeEvery = 100 * time.Millisecond
 	// changedRetry is when records that could not be read are read again.
@@ -144,22 +139,19 @@ func (c *Cache) readBatch(ctx context.Context, feeds []*Feed) error {
 	for i := range found {
 		records[found[i].ID] = &found[i]
 	}
-	var work errgroup.Group
-	work.SetLimit(readsAtOnce)
 	for f, old := range before {
-		work.Go(func() error {
-			if replaced, err := f.replaceState(ctx, old, records[f.id]); err != nil {
-				return err
-			} else if !replaced {
-				return f.reload(ctx)
-			}
-			if old.Known && records[f.id] == nil {
-				c.forgotten([]store.ID{f.id})
-			}
-			return nil
-		})
+		replaced, err := f.replaceState(ctx, old, records[f.id])
+		if err == nil && !replaced {
+			err = f.reload(ctx)
+		}
+		if err != nil {
+			return err
+		}
+		if replaced && old.Known && records[f.id] == nil {
+			c.forgotten([]store.ID{f.id})
+		}
 	}
-	return work.Wait()
+	return nil
 }
 
 // updatedByPoll reports whether a poll under way brings the feed up to date: its request has
