@@ -14,31 +14,16 @@ import (
 	"github.com/klauspost/compress/gzip"
 )
 
-// Each version is compressed once and sent often, so it is made smaller than gzip -6 makes it. That costs
-// seconds for ten megabytes of a hostile document: large ones get what is as good for these, and fast.
-var (
-	best  = sync.Pool{New: func() any { return encoder(gzip.NewWriterLevel(nil, gzip.BestCompression)) }}
-	large = sync.Pool{New: func() any { return encoder(stdgzip.NewWriterLevel(nil, 7)) }}
-)
-
-// largeContent is the size of a large document, in bytes.
-const largeContent = 1 << 20
-
-// gzipWriter compresses one content after the other.
-type gzipWriter interface {
-	io.WriteCloser
-	Reset(w io.Writer)
-}
-
-func encoder[W gzipWriter](w W, _ error) gzipWriter { return w } // the levels are valid
+// Each version is compressed once and sent often, so it is made smaller than gzip -6 makes it. Higher levels
+// cost seconds for ten megabytes of a hostile document.
+var encoders = sync.Pool{New: func() any {
+	w, _ := stdgzip.NewWriterLevel(nil, 7)
+	return w
+}}
 
 // Pack returns a content as it is stored: as gzip, unless that makes it no smaller.
 func Pack(content []byte) (c Coding, data []byte, err error) {
-	encoders := &best
-	if len(content) > largeContent {
-		encoders = &large
-	}
-	w := encoders.Get().(gzipWriter)
+	w := encoders.Get().(*stdgzip.Writer)
 	defer encoders.Put(w)
 	var b bytes.Buffer
 	w.Reset(&b)
