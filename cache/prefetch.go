@@ -8,6 +8,8 @@ import (
 	"slices"
 	"time"
 
+	"golang.org/x/time/rate"
+
 	"github.com/feedpollard/pollard/cache/feedstate"
 	"github.com/feedpollard/pollard/cache/store"
 )
@@ -189,16 +191,15 @@ const (
 
 // pace decides how many polls may start with a tick: a share of those that are overdue.
 type pace struct {
-	behind bool          // the last claim has found as many as might start
-	rest   float64       // of a poll, that the last tick has left
-	ticked time.Duration // when that was
+	behind bool // the last claim has found as many as might start
+	starts rate.Limiter
 }
 
 func (p *pace) tick(now time.Duration, overdue int64) int {
-	passed := min(now-p.ticked, longestTick)
-	p.ticked = now
-	p.rest += max(minRate, float64(overdue)/backlog.Seconds()) * passed.Seconds()
-	n := int(p.rest)
-	p.rest -= float64(n)
+	at, most := time.Unix(0, int64(now)), max(minRate, float64(overdue)/backlog.Seconds())
+	p.starts.SetLimitAt(at, rate.Limit(most))
+	p.starts.SetBurstAt(at, max(1, int(most*longestTick.Seconds())))
+	n := int(p.starts.TokensAt(at))
+	p.starts.AllowN(at, n)
 	return n
 }
