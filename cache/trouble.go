@@ -23,10 +23,9 @@ const (
 	// for it to be the network here.
 	offlineHosts = 3
 	// If fewer hosts have answered in the last day (knownFor), and none of them connects, it
-	// takes offlineFailures over a time of offlineAfter.
-	offlineFailures = 3
-	offlineAfter    = 2 * time.Minute
-	knownFor        = 24 * time.Hour
+	// takes failures over a time of offlineAfter.
+	offlineAfter = 2 * time.Minute
+	knownFor     = 24 * time.Hour
 	// offlineRetry is how long polls are put off while offline. With few hosts it may be they
 	// that are down: then it grows to maxOfflineRetry.
 	offlineRetry    = time.Minute
@@ -40,8 +39,7 @@ type offline struct {
 	answered map[string]time.Duration // when hosts answered last, some of them, as [Cache.elapsed] counts
 	failed   map[string]bool          // hosts that did not connect since the last answer
 	started  time.Duration            // when the state began
-	failures int                      // since then, without those of hosts that are down for certain
-	since    time.Duration            // the first of them
+	since    time.Duration            // the first failure since the last answer that was not of a host which is down for certain; 0: none
 }
 
 // answer records that a host has answered. It reports whether that ends the state.
@@ -57,7 +55,7 @@ func (o *offline) answer(host string, now time.Duration) (ended bool) {
 	}
 	clear(o.failed)
 	ended = o.on
-	o.on, o.failures = false, 0
+	o.on, o.since = false, 0
 	return ended
 }
 
@@ -76,10 +74,8 @@ func (o *offline) fail(host string, a policy.Answer, now time.Duration) (started
 	if len(o.failed) < offlineHosts {
 		o.failed[host] = true
 	}
-	if !hostDown(a) {
-		if o.failures++; o.failures == 1 {
-			o.since = now
-		}
+	if o.since == 0 && !hostDown(a) {
+		o.since = now
 	}
 	started = !o.on && (len(o.failed) >= offlineHosts || o.allFailed(now))
 	if started {
@@ -102,7 +98,7 @@ func hostDown(a policy.Answer) bool {
 
 // allFailed reports whether all hosts, though they are few, have failed for long enough.
 func (o *offline) allFailed(now time.Duration) bool {
-	if o.failures < offlineFailures || now-o.since < offlineAfter {
+	if o.since == 0 || now-o.since < offlineAfter {
 		return false
 	}
 	o.dropOld(now)
