@@ -22,7 +22,7 @@ import (
 	"time"
 
 	"github.com/feedpollard/pollard/cache"
-	"github.com/feedpollard/pollard/cache/feedstate"
+	"github.com/feedpollard/pollard/cache/store"
 	"github.com/feedpollard/pollard/cache/store/sqlite"
 	"github.com/feedpollard/pollard/cache/transfer"
 	"github.com/feedpollard/pollard/internal/feedurl"
@@ -335,7 +335,7 @@ func (c *cluster) happen() {
 			c.t.Error(err)
 		}
 		for _, url := range clusterFeeds {
-			if slices.Contains(gone, feedstate.IDOf(url)) {
+			if slices.Contains(gone, store.IDOf(url)) {
 				c.lose(url)
 			}
 		}

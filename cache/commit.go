@@ -93,7 +93,7 @@ func (f *Feed) commit(ctx context.Context, s, next *feedstate.State, lease *stor
 func (f *Feed) commitFailed(ctx context.Context, s, completed *feedstate.State, v feedstate.Classified, err error) {
 	if errors.Is(err, store.ErrFenced) {
 		_ = f.reload(context.WithoutCancel(ctx)) // if it fails, the next claim brings the record
-		f.reportFenced(v, err)
+		f.cache.log().Warn("the outcome of a poll came too late: the feed has been claimed or forgotten since", f.cache.urlField(f.key.String()), errField(err))
 		return
 	}
 	f.cache.storeFailed(err)

@@ -18,7 +18,6 @@ import (
 	"time"
 
 	"github.com/feedpollard/pollard/cache"
-	"github.com/feedpollard/pollard/cache/feedstate"
 	"github.com/feedpollard/pollard/cache/store"
 	"github.com/feedpollard/pollard/policy"
 )
@@ -107,7 +106,7 @@ func TestSlowReadDropsNoVersion(t *testing.T) {
 		g.store.damage(nil, func(b *store.Body) (err error) {
 			if reads++; reads == 1 {
 				poll()
-				*b, err = store.ReadBody(t.Context(), g.store.Store, feedstate.IDOf(feedURL))
+				*b, err = store.ReadBody(t.Context(), g.store.Store, store.IDOf(feedURL))
 				poll()
 			}
 			return err

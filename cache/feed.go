@@ -51,7 +51,7 @@ type Feed struct {
 const neverRequested = math.MinInt64
 
 func newFeed(c *Cache, key string, s *feedstate.State) *Feed {
-	f := &Feed{cache: c, id: feedstate.IDOf(key), key: feedstate.ParseKey(key)}
+	f := &Feed{cache: c, id: store.IDOf(key), key: feedstate.ParseKey(key)}
 	f.asked.Store(neverRequested)
 	f.touched.Store(neverRequested)
 	f.state.Store(s)

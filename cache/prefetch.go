@@ -148,7 +148,7 @@ func (c *Cache) recordConfigured(ctx context.Context) error {
 	known, err := c.store.Configured(ctx)
 	var missing []store.Saved
 	for _, key := range s.Feeds {
-		id := feedstate.IDOf(key)
+		id := store.IDOf(key)
 		if _, found := slices.BinarySearchFunc(known, id, store.ID.Compare); found || feedstate.Shielded(key) {
 			continue
 		}

@@ -58,7 +58,7 @@ func TestConfiguredInBothDirections(t *testing.T) {
 			other := node(t, g.store.Store, g.origin, g.settings)
 			defer other.Cache.Close()
 			record := func() store.Record {
-				return must(g.store.Lookup(t.Context(), []store.ID{feedstate.IDOf(feedURL)}))[0]
+				return must(g.store.Lookup(t.Context(), []store.ID{store.IDOf(feedURL)}))[0]
 			}
 			live := func(days int) {
 				for range 24 * days {
@@ -198,7 +198,7 @@ func TestUnwantedFeedsAreForgotten(t *testing.T) {
 		if got := g.accounts(); len(got) != 2 {
 			t.Errorf("%d feeds are known, want the good one and the pinned one", len(got))
 		}
-		if err := g.store.Forget(t.Context(), feedstate.IDOf("https://pinned.test/")); err != nil { // as another node does
+		if err := g.store.Forget(t.Context(), store.IDOf("https://pinned.test/")); err != nil { // as another node does
 			t.Fatal(err)
 		}
 		time.Sleep(11 * time.Minute)

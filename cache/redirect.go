@@ -24,7 +24,7 @@ func (f *Feed) hop(ctx context.Context, u feedurl.URL, host policy.Host) error {
 	floor := max(f.rules().MinInterval, settings.Rules(feedstate.ParseKey(to)).MinInterval)
 	for {
 		p, err := f.cache.store.Hop(ctx, store.Hop{
-			ID: feedstate.IDOf(to), From: f.id, First: f.state.Load().Feed.Version.Number == 0, Prefetch: settings.Prefetch, Floor: floor, Yield: !f.configured(), Host: host,
+			ID: store.IDOf(to), From: f.id, First: f.state.Load().Feed.Version.Number == 0, Prefetch: settings.Prefetch, Floor: floor, Yield: !f.configured(), Host: host,
 		})
 		switch {
 		case err != nil:
@@ -49,7 +49,7 @@ func (f *Feed) hop(ctx context.Context, u feedurl.URL, host policy.Host) error {
 // later. Hints of the redirect itself do not count for the URL.
 func (c *Cache) createTarget(ctx context.Context, alias *Feed, key string, in time.Duration) error {
 	k := feedstate.ParseKey(key)
-	id, rules := feedstate.IDOf(key), c.settings.Load().Rules(k)
+	id, rules := store.IDOf(key), c.settings.Load().Rules(k)
 	records, err := c.store.Lookup(ctx, []store.ID{id})
 	if err != nil || len(records) > 0 {
 		return err

@@ -4,7 +4,6 @@
 package cache
 
 import (
-	"fmt"
 	"time"
 
 	"go.uber.org/zap"
@@ -63,17 +62,6 @@ func (f *Feed) report(before, after *feedstate.State, v feedstate.Classified) {
 	}
 	f.log(p, a.Detail)
 	f.cache.settings.Load().Observe(p)
-}
-
-// reportFenced reports a poll whose outcome came too late: the feed has been claimed or
-// forgotten since. It counts as failed, whatever it brought.
-func (f *Feed) reportFenced(v feedstate.Classified, err error) {
-	if !v.Answer.Unsent() {
-		v.Answer.Failure, v.Result = policy.FailureStore, status.ResultFailed
-		v.Answer.Err = fmt.Errorf("the outcome came too late, the feed has been claimed or forgotten since: %w", err)
-	}
-	s := f.state.Load() // which it has not changed
-	f.report(s, s, v)
 }
 
 // NextText is when the feed is polled next, as RFC 3339 has it, or "never".

@@ -16,7 +16,6 @@ import (
 	"time"
 
 	"github.com/feedpollard/pollard/cache"
-	"github.com/feedpollard/pollard/cache/feedstate"
 	"github.com/feedpollard/pollard/cache/store"
 	"github.com/feedpollard/pollard/policy"
 )
@@ -149,7 +148,7 @@ func TestBodyThatGoesWhileItIsSent(t *testing.T) {
 			}
 			w, broken := get(func() {
 				time.Sleep(time.Second)
-				id := feedstate.IDOf(feedURL)
+				id := store.IDOf(feedURL)
 				lease, err := g.store.Claim(t.Context(), store.Claim{ID: id, URL: feedURL, Hold: time.Hour, Floor: time.Nanosecond})
 				if err != nil || lease.Denied != "" {
 					t.Fatal(lease.Denied, err)

@@ -134,7 +134,7 @@ func (c *Cache) describe(k feedstate.Key, s *feedstate.State, asked time.Duratio
 			}
 		}
 	}
-	m, f, id, decision := &s.Feed, &s.Last, feedstate.IDOf(k.String()), s.Decision()
+	m, f, id, decision := &s.Feed, &s.Last, store.IDOf(k.String()), s.Decision()
 	out := status.Feed{
 		ID: hex.EncodeToString(id[:]), URL: feedurl.Shown(k.String()), Alias: feedurl.Shown(m.Alias), State: state, Configured: configured,
 		Winner: f.Winner, Considered: decision.Considered, Hints: redacted(m.History.Hints),

@@ -90,7 +90,7 @@ func (c *Cache) load(ctx context.Context, key string) (*Feed, error) {
 func (c *Cache) inherit(ctx context.Context, key string) []store.Record {
 	var ids []store.ID
 	for _, earlier := range c.settings.Load().Earlier(key) {
-		ids = append(ids, feedstate.IDOf(earlier))
+		ids = append(ids, store.IDOf(earlier))
 	}
 	if len(ids) == 0 {
 		return nil

@@ -23,7 +23,7 @@ func Inherit(r store.Record, key string) (store.Record, error) {
 		m.History.Failures, last.Failure, last.Error, last.Result = 0, policy.FailureNone, "", status.ResultUnchanged
 		last.Decided, last.Pause, last.Winner = time.Time{}, 0, ""
 	}
-	r.ID, r.URL, r.In, r.State = IDOf(key), key, max(0, r.NotBefore), s.StoreState(false)
+	r.ID, r.URL, r.In, r.State = store.IDOf(key), key, max(0, r.NotBefore), s.StoreState(false)
 	var err error
 	if r.PollState, err = s.EncodePollState(); err == nil {
 		r.FeedState, err = s.EncodeFeedState()

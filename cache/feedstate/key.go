@@ -6,7 +6,6 @@ package feedstate
 import (
 	"strings"
 
-	"github.com/feedpollard/pollard/cache/store"
 	"github.com/feedpollard/pollard/internal/feedurl"
 )
 
@@ -34,11 +33,6 @@ func (k Key) URL() feedurl.URL { return k.url }
 
 // Shielded reports whether the feed is one of a site of this process.
 func (k Key) Shielded() bool { return k.url == feedurl.URL{} }
-
-// IDOf returns the name of a feed in the store, by the text of its key.
-func IDOf(key string) store.ID {
-	return store.IDOf(key)
-}
 
 // Shielded reports whether the text of a key is that of a feed of a site of this process.
 func Shielded(key string) bool { return !strings.HasPrefix(key, "http") }

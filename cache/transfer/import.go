@@ -145,7 +145,7 @@ func (i *Importer) read(ctx context.Context, text []byte) (store.Saved, error) {
 	if err != nil {
 		return store.Saved{}, err
 	}
-	s.ID, s.URL, s.Configured = feedstate.IDOf(l.URL), l.URL, l.Configured
+	s.ID, s.URL, s.Configured = store.IDOf(l.URL), l.URL, l.Configured
 	if !feedstate.Shielded(l.URL) {
 		s.Host = i.Host(feedstate.ParseKey(l.URL).URL())
 	}
