@@ -158,8 +158,6 @@ func (c *Cache) Ping(ctx context.Context, key string) error {
 	}
 	f = f.use()
 	defer f.leave()
-	if !f.pushed(f.state.Load()) { // usual for many pings
-		f.setHub(feedstate.HubState{For: "ping", Pushed: c.now().Round(0).UTC()})
-	}
+	f.notePush("ping")
 	return nil
 }

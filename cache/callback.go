@@ -190,7 +190,7 @@ func (f *Feed) takePush(w http.ResponseWriter, r *http.Request, p feedstate.Subs
 		f.cache.log().Debug("push without a valid signature", f.cache.urlField(f.key.String()))
 		return
 	}
-	f.note(feedstate.HubState{For: key.mark(f.id, p.HubRequest), Pushed: now})
+	f.notePush(key.mark(f.id, p.HubRequest))
 	f.pollPushed()
 }
 
@@ -211,6 +211,16 @@ func signatureOf(fields []string, secret string) (mac hash.Hash, want []byte) {
 
 // pushFloor is the least time between two polls that pushes cause.
 const pushFloor = 5 * time.Minute
+
+// notePush records that a push, or a publish ping, has come: in the store as well, unless one waits there already.
+func (f *Feed) notePush(mark string) {
+	h := feedstate.HubState{For: mark, Pushed: f.cache.now().Round(0).UTC()}
+	if f.pushed(f.state.Load()) {
+		f.note(h)
+	} else {
+		f.setHub(h)
+	}
+}
 
 // pollPushed starts the poll that a push has asked for, if it may be made now. Otherwise the push waits in the
 // record, and the poll is made within a minute after it may: here, or by the first reader if the feed has left memory.

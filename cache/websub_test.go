@@ -111,52 +111,6 @@ func atom(entries int, newest time.Time) string {
 	return b.String() + "</feed>"
 }
 
-// websub.rocks 100 to 104: where the hub and the topic are.
-func TestHubOfFeed(t *testing.T) {
-	const (
-		document = `<feed xmlns="http://www.w3.org/2005/Atom"><id>urn:feed</id><title>F</title><updated>2026-03-01T00:00:00Z</updated>%s</feed>`
-		links    = `<link rel="hub" href="https://hub.test/"/><link rel="self" href="https://origin.test/self"/>`
-		channel  = `<rss version="2.0" xmlns:atom="http://www.w3.org/2005/Atom"><channel><title>F</title><link>https://origin.test/</link><description>F</description>%s</channel></rss>`
-	)
-	for _, tt := range []struct {
-		name, url, body, link string
-		hub, topic            string // empty: it is not asked
-	}{
-		{"100 header", feedURL, origintest.Feed(1, ""), `<https://hub.test/>; rel="hub", <https://origin.test/self>; rel="self"`, "https://hub.test/", "https://origin.test/self"},
-		{"102 Atom", feedURL, fmt.Sprintf(document, links), "", "https://hub.test/", "https://origin.test/self"},
-		{"103 RSS", feedURL, fmt.Sprintf(channel, strings.ReplaceAll(links, "<link", "<atom:link")), "", "https://hub.test/", "https://origin.test/self"},
-		{"104 header before document", feedURL, fmt.Sprintf(document, links), `</hub>; rel=hub, </topic>; rel=self`, "https://origin.test/hub", "https://origin.test/topic"},
-		{"not mixed", feedURL, fmt.Sprintf(document, links), `<https://other.test/>; rel=hub`, "https://hub.test/", "https://origin.test/self"},
-		{"JSON", feedURL, `{"version":"https://jsonfeed.org/version/1.1","title":"F","feed_url":"https://origin.test/self","items":[],"hubs":[{"type":"rssCloud","url":"https://cloud.test/"},{"type":"WebSub","url":"https://hub.test/"}]}`, "", "https://hub.test/", "https://origin.test/self"},
-		{"https first", feedURL, fmt.Sprintf(document, strings.ReplaceAll(links, "https://hub", "http://hub")), "", "https://hub.test/", "https://origin.test/self"},
-		{"as written", feedURL, fmt.Sprintf(document, strings.ReplaceAll(links, "origin.test/self", "ORIGIN.test:443/%7eself")), "", "https://hub.test/", "https://ORIGIN.test:443/%7eself"},
-		{"YouTube", "https://www.youtube.com/feeds/videos.xml?channel_id=UC0123456789abcdefghijkl", origintest.Feed(1, ""), "", "https://pubsubhubbub.appspot.com/subscribe", "https://www.youtube.com/xml/feeds/videos.xml?channel_id=UC0123456789abcdefghijkl"},
-		{"another host", "https://m.youtube.com/feeds/videos.xml?channel_id=UC0123456789abcdefghijkl", origintest.Feed(1, ""), "", "", ""},
-		{"without self", feedURL, fmt.Sprintf(document, `<link rel="hub" href="https://hub.test/"/>`), "", "", ""},
-		{"credentials", "https://me:pw@origin.test/feed.xml", fmt.Sprintf(document, links), "", "", ""},
-		{"secret", feedURL + "?token=1", fmt.Sprintf(document, links), "", "", ""},
-		{"secret of the topic", feedURL, fmt.Sprintf(document, strings.ReplaceAll(links, "/self", "/self?key=1")), "", "", ""},
-		{"credentials of the hub", feedURL, fmt.Sprintf(document, strings.ReplaceAll(links, "//hub", "//me:pw@hub")), "", "", ""},
-		{"address of the hub as a number", feedURL, fmt.Sprintf(document, strings.ReplaceAll(links, "//hub.test/", "//2130706433/")), "", "", ""},
-		{"another hub", feedURL, fmt.Sprintf(document, strings.ReplaceAll(links, "https://hub.test/", "ftp://hub.test/")), "", "", ""},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				h := withHub(t, 1, func(policy.Ask) policy.Answer { return ok(tt.body, "Link", tt.link) })
-				h.nodes[0].get(tt.url)
-				time.Sleep(5 * time.Second)
-				var hub, topic string
-				for _, r := range h.Requests() {
-					hub, topic = r.URL, r.Form.Get("hub.topic")
-				}
-				if hub != tt.hub || topic != tt.topic {
-					t.Errorf("hub %q, topic %q, want %q, %q", hub, topic, tt.hub, tt.topic)
-				}
-			})
-		})
-	}
-}
-
 func TestRequestToHub(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := withHub(t, 1, func(policy.Ask) policy.Answer { return ok(atom(1, epoch)) })
@@ -214,38 +168,36 @@ func TestQuestionsOfHub(t *testing.T) {
 		{"long lease", func(q url.Values) { q.Set("hub.lease_seconds", "99999999999999999999") }, 200, 14 * 24 * time.Hour},
 		{"too late", func(url.Values) { time.Sleep(time.Hour) }, 404, 0},
 	} {
-		t.Run(tt.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				h := withHub(t, 2, func(policy.Ask) policy.Answer { return ok(atom(1, epoch)) })
-				h.Answer = func(origintest.HubRequest) origintest.Answer { return origintest.Status(204) }
-				h.get()
-				h.want("before", status.PushAsked, 1)
-				r := h.Last()
-				q := url.Values{"hub.mode": {"subscribe"}, "hub.topic": {feedURL}, "hub.challenge": {"<b>ü"}, "hub.lease_seconds": {"864000"}}
-				tt.ask(q)
-				at := time.Now()
-				w := h.Ask(r.Form.Get("hub.callback"), q)
-				if w.Code != tt.status {
-					t.Errorf("%d %s, want %d", w.Code, w.Body, tt.status)
-				}
-				echo, head := w.Body.String(), w.Header()
-				if tt.status == 200 && (echo != "<b>ü" || !strings.HasPrefix(head.Get("Content-Type"), "text/plain") || head.Get("X-Content-Type-Options") != "nosniff") {
-					t.Errorf("%q, %v", echo, head)
-				}
-				if tt.status != 200 && strings.Contains(echo, "<b>") {
-					t.Errorf("the question is in the answer: %q", echo)
-				}
-				q.Set("hub.lease_seconds", "60")
-				h.Ask(r.Form.Get("hub.callback"), q) // changes nothing
-				h.get()
-				p := h.push()
-				if tt.lease > 0 && (p.State != status.PushActive || p.Lease.Sub(at).Abs() < tt.lease-time.Second || p.Lease.Sub(at) > tt.lease+time.Second) {
-					t.Errorf("%+v, want a lease of %v", p, tt.lease)
-				}
-				if want := h.Ask(r.Form.Get("hub.callback")+"A", q); want.Code != 404 {
-					t.Errorf("%d for a token that is not ours", want.Code)
-				}
-			})
+		bubble(t, tt.name, func(t *testing.T) {
+			h := withHub(t, 2, func(policy.Ask) policy.Answer { return ok(atom(1, epoch)) })
+			h.Answer = func(origintest.HubRequest) origintest.Answer { return origintest.Status(204) }
+			h.get()
+			h.want("before", status.PushAsked, 1)
+			r := h.Last()
+			q := url.Values{"hub.mode": {"subscribe"}, "hub.topic": {feedURL}, "hub.challenge": {"<b>ü"}, "hub.lease_seconds": {"864000"}}
+			tt.ask(q)
+			at := time.Now()
+			w := h.Ask(r.Form.Get("hub.callback"), q)
+			if w.Code != tt.status {
+				t.Errorf("%d %s, want %d", w.Code, w.Body, tt.status)
+			}
+			echo, head := w.Body.String(), w.Header()
+			if tt.status == 200 && (echo != "<b>ü" || !strings.HasPrefix(head.Get("Content-Type"), "text/plain") || head.Get("X-Content-Type-Options") != "nosniff") {
+				t.Errorf("%q, %v", echo, head)
+			}
+			if tt.status != 200 && strings.Contains(echo, "<b>") {
+				t.Errorf("the question is in the answer: %q", echo)
+			}
+			q.Set("hub.lease_seconds", "60")
+			h.Ask(r.Form.Get("hub.callback"), q) // changes nothing
+			h.get()
+			p := h.push()
+			if tt.lease > 0 && (p.State != status.PushActive || p.Lease.Sub(at).Abs() < tt.lease-time.Second || p.Lease.Sub(at) > tt.lease+time.Second) {
+				t.Errorf("%+v, want a lease of %v", p, tt.lease)
+			}
+			if want := h.Ask(r.Form.Get("hub.callback")+"A", q); want.Code != 404 {
+				t.Errorf("%d for a token that is not ours", want.Code)
+			}
 		})
 	}
 }
@@ -285,29 +237,27 @@ func TestSignatures(t *testing.T) {
 		{"two fields", func(secret, body string) []string { return append(good(secret, body), good(secret, body)...) }, 1},
 		{"half", func(secret, body string) []string { return []string{good(secret, body)[0][:39]} }, 1},
 	} {
-		t.Run(tt.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				h := withHub(t, 1, func(policy.Ask) policy.Answer { return ok(atom(1, epoch)) })
-				h.get()
-				r := h.Last()
-				before := time.Now()
-				if w := h.Deliver(r, "<entry>forged</entry>", tt.sign(r.Form.Get("hub.secret"), "<entry>forged</entry>")...); w.Code/100 != 2 || w.Body.Len() > 0 {
-					t.Errorf("%d %s", w.Code, w.Body)
-				}
-				if took := time.Since(before); took > 0 {
-					t.Errorf("the hub waited %v for the poll", took)
-				}
-				time.Sleep(10 * time.Second)
-				if n := h.origin.polls(); n != tt.polls {
-					t.Errorf("%d polls, want %d", n, tt.polls)
-				}
-				if body := h.get(); strings.Contains(body, "forged") || !strings.Contains(body, "Entry 1") {
-					t.Errorf("readers get %s", body)
-				}
-				if p := h.push(); p.LastPush.IsZero() == (tt.polls == 2) || p.Ignored != int64(2-tt.polls) {
-					t.Errorf("%+v", p)
-				}
-			})
+		bubble(t, tt.name, func(t *testing.T) {
+			h := withHub(t, 1, func(policy.Ask) policy.Answer { return ok(atom(1, epoch)) })
+			h.get()
+			r := h.Last()
+			before := time.Now()
+			if w := h.Deliver(r, "<entry>forged</entry>", tt.sign(r.Form.Get("hub.secret"), "<entry>forged</entry>")...); w.Code/100 != 2 || w.Body.Len() > 0 {
+				t.Errorf("%d %s", w.Code, w.Body)
+			}
+			if took := time.Since(before); took > 0 {
+				t.Errorf("the hub waited %v for the poll", took)
+			}
+			time.Sleep(10 * time.Second)
+			if n := h.origin.polls(); n != tt.polls {
+				t.Errorf("%d polls, want %d", n, tt.polls)
+			}
+			if body := h.get(); strings.Contains(body, "forged") || !strings.Contains(body, "Entry 1") {
+				t.Errorf("readers get %s", body)
+			}
+			if p := h.push(); p.LastPush.IsZero() == (tt.polls == 2) || p.Ignored != int64(2-tt.polls) {
+				t.Errorf("%+v", p)
+			}
 		})
 	}
 }

@@ -51,6 +51,7 @@ func (l *life) poll(a policy.Answer) Classified {
 		v = next.ClassifyDocument(own, false, a, a.At)
 	}
 	next.Update(own, v)
+	next.UpdatePush(Subscription{}, v)
 	next.Plan(Moment{Wall: a.At, Elapsed: l.now}, v, policy.DefaultRules())
 	if v.Body != nil {
 		next.Version = next.Feed.Version.Number
