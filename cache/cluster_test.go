@@ -87,6 +87,8 @@ type clusterFeed struct {
 	insisted bool      // a person does
 	pause    time.Time // until when its origin asked not to be asked
 	followed bool      // it has followed a redirect to a URL that was asked a short time ago
+	pushes   int       // how many polls pushes may cause
+	pushed   time.Time // when one has caused the last
 	lost     int       // how often its record was taken away or replaced
 	moved    bool      // it has redirected
 	given    []policy.Validators
@@ -106,6 +108,9 @@ type cluster struct {
 	store  *sqlite.Store
 	nodes  []*clusterNode
 	saved  bytes.Buffer // what the store had
+	hub    origintest.Hub
+	heard  atomic.Pointer[gateway] // the node that the hub reaches
+	caused int                     // polls, by pushes
 
 	mu     sync.Mutex // guards what follows
 	feeds  map[string]*clusterFeed
@@ -147,8 +152,14 @@ func (c *cluster) start(i int) {
 	db := &hooked{Store: c.store}
 	db.hook(func(context.Context, string) error { return reach() }, func(string, any) error { return reach() }) // an answer may be lost, too
 	n.client = upstream.New(upstream.WithTransport(n))
-	n.gateway = node(c.t, db, polling{n.client}, cache.Settings{Prefetch: c.random.IntN(2) == 0, Feeds: clusterFeeds[:3]})
+	n.gateway = node(c.t, db, polling{n.client}, n.settings())
 	c.nodes[i] = n
+	c.heard.Store(n.gateway)
+}
+
+func (n *clusterNode) settings() cache.Settings {
+	post := upstream.New(upstream.WithTransport(&n.hub)).Post
+	return cache.Settings{Prefetch: n.random.IntN(2) == 0, Feeds: clusterFeeds[:3], WebSub: callbacks, Post: post}
 }
 
 // end ends the life of a node: at once, or in peace.
@@ -220,6 +231,13 @@ func (n *clusterNode) arrive(r *http.Request) (h habit, version int, hop bool, l
 	switch hop = f != polled; {
 	case hop && polled.taken == 0 && !polled.followed:
 		allowed, polled.followed = f.pause, true
+	case f.pushes > 0 && !hop && now.Before(f.next):
+		if allowed = f.pushed.Add(5 * time.Minute); f.pause.After(allowed) {
+			allowed = f.pause
+		}
+		f.pushed = now
+		f.pushes--
+		n.caused++
 	case hop || f.insisted:
 		allowed = f.byHand
 	}
@@ -236,7 +254,8 @@ func (n *clusterNode) arrive(r *http.Request) (h habit, version int, hop bool, l
 	h, lost, version = f.habit, f.lost, 1+int(now.Sub(epoch)/(7*time.Hour))
 	if a = origintest.Status(h.status, h.fields...); h.status == 0 {
 		body := strings.Replace(rss(version, ""), "<title>Test</title>", "<title>"+url+"</title>", 1)
-		a = origintest.Versioned(body, fmt.Sprintf(`"%s %d"`, url, version), "Cache-Control", fmt.Sprintf("max-age=%d", int(h.fresh.Seconds())))
+		a = origintest.Versioned(body, fmt.Sprintf(`"%s %d"`, url, version), "Cache-Control", fmt.Sprintf("max-age=%d", int(h.fresh.Seconds())),
+			"Link", fmt.Sprintf("<https://hub.test/>; rel=hub, <%s>; rel=self", url))
 	}
 	return h, version, hop, lost, a.After(h.delay)
 }
@@ -313,7 +332,7 @@ func (c *cluster) lose(urls ...string) {
 // happen has something happen to a node or a feed.
 func (c *cluster) happen() {
 	i, url := c.random.IntN(len(c.nodes)), clusterFeeds[c.random.IntN(len(clusterFeeds))]
-	n, do := c.nodes[i], c.random.IntN(14)
+	n, do := c.nodes[i], c.random.IntN(16)
 	c.mu.Lock()
 	f := c.feeds[url]
 	c.note("%d of node %d, %s", do, i, url)
@@ -354,12 +373,15 @@ func (c *cluster) happen() {
 	case do == 13:
 		_ = n.gateway.Forget(c.t.Context(), url) // if it fails, the store may have done it
 		c.lose(url)
+	case do > 13:
+		c.heard.Store(n.gateway)
+		c.push(url)
 	case do == 5:
 		n.end(true)
 	case do < 8:
 		n.cut.Store(!n.cut.Load())
 	case do == 8:
-		n.gateway.Apply(cache.Settings{Prefetch: c.random.IntN(2) == 0, Feeds: clusterFeeds[:3]})
+		n.gateway.Apply(n.settings())
 	default:
 		c.mu.Lock()
 		f.insisted = true
@@ -369,6 +391,19 @@ func (c *cluster) happen() {
 		c.note("refreshed %s: %v", url, err)
 		f.insisted = false
 		c.mu.Unlock()
+	}
+}
+
+// push has the hub say that a feed has changed, if it has been asked for that. A poll under way may have been
+// answered before: another one follows it.
+func (c *cluster) push(url string) {
+	for _, r := range c.hub.Requests() {
+		if r.Form.Get("hub.topic") == url && c.hub.Push(r, "changed").Code == http.StatusAccepted {
+			c.mu.Lock()
+			c.feeds[url].pushes = 2
+			c.mu.Unlock()
+			return
+		}
 	}
 }
 
@@ -403,13 +438,20 @@ func (c *cluster) settle() {
 // feed in its interval, one gap and one pause of a host, over all nodes of a store. No
 // version is lost, and in the end no feed is left behind.
 func TestClusterLife(t *testing.T) {
-	for seed := range uint64(max(*lives, 3)) {
+	caused, seeds := 0, max(*lives, 3)
+	if testing.Short() {
+		seeds = 1
+	}
+	for seed := range uint64(seeds) {
 		bubble(t, fmt.Sprintf("seed=%d", seed), func(t *testing.T) {
 			time.Sleep(time.Until(epoch))
 			c := &cluster{
 				t: t, random: rand.New(rand.NewPCG(seed, 1)), store: sqlite.NewMemory(nil), nodes: make([]*clusterNode, 1+(seed+2)%3),
 				feeds: make(map[string]*clusterFeed), hosts: make(map[string]*clusterHost),
 			}
+			c.hub.Callbacks = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				c.heard.Load().ServeHub(w, r, strings.TrimPrefix(r.URL.Path, cache.CallbackPath))
+			})
 			for _, url := range clusterFeeds {
 				c.feeds[url] = &clusterFeed{given: []policy.Validators{{}}}
 				c.hosts[strings.Split(url, "/")[2]] = new(clusterHost)
@@ -433,6 +475,10 @@ func TestClusterLife(t *testing.T) {
 			if err := c.store.Close(); err != nil {
 				t.Error(err)
 			}
+			caused += c.caused
 		})
+	}
+	if caused == 0 {
+		t.Error("no push has caused a poll")
 	}
 }

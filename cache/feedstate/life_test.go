@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/feedpollard/pollard/cache/store"
 	"github.com/feedpollard/pollard/policy"
 )
 
@@ -16,12 +17,13 @@ const feedURL = "https://origin.test/feed.xml"
 // epoch is when the life of a feed begins.
 var epoch = time.Date(2026, time.March, 4, 12, 0, 0, 0, time.UTC)
 
-// life is that of a feed without an engine: each poll changes its state.
+// life is that of a feed without an engine: each poll changes its state, which is stored and read again.
 type life struct {
-	t     *testing.T
-	own   Key
-	state *State
-	now   time.Duration
+	t      *testing.T
+	own    Key
+	record store.Record
+	state  *State
+	now    time.Duration
 }
 
 func newLife(t *testing.T) *life {
@@ -56,8 +58,31 @@ func (l *life) poll(a policy.Answer) Classified {
 	if v.Body != nil {
 		next.Version = next.Feed.Version.Number
 	}
-	l.state, l.now = &next, max(l.now+time.Second, next.Due)
+	l.store(&next)
 	return v
+}
+
+// store writes a state, and reads it when the next poll is due.
+func (l *life) store(s *State) {
+	l.t.Helper()
+	r := &l.record
+	feedState, err := s.EncodeFeedState()
+	if err == nil {
+		r.PollState, err = s.EncodePollState()
+	}
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	if feedState != nil { // otherwise it is as it was stored
+		r.FeedState = feedState
+	}
+	polled := l.now
+	l.now = max(l.now+time.Second, s.Due)
+	r.URL, r.Version, r.In, r.Polled, r.NotBefore = l.own.text, s.Version, s.Due-l.now, l.now-polled, s.NotBefore-l.now
+	if s.Ended {
+		r.In = store.Ended
+	}
+	l.state = Of(*r, l.now)
 }
 
 // given is a 200 with a document.
