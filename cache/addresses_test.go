@@ -33,7 +33,7 @@ func severalAddresses(url string) response {
 func TestAddressesOfOneFeed(t *testing.T) {
 	gaps := []time.Duration{0, time.Second, 5 * time.Minute, time.Hour - time.Second, time.Hour + time.Minute}
 	for n, order := range permutations(append(addresses, targetURL)) {
-		if gap := gaps[n%len(gaps)]; n%21 == 0 || !testing.Short() {
+		if gap := gaps[n%len(gaps)]; n%60 == 0 || !testing.Short() {
 			bubble(t, fmt.Sprint(order, gap), func(t *testing.T) { readAddresses(t, order, gap) })
 		}
 	}
@@ -109,6 +109,7 @@ func TestAddressesOfStrangers(t *testing.T) {
 
 // A target that is another one in each answer leaves no record behind.
 func TestTargetsThatChange(t *testing.T) {
+	slow(t)
 	synctest.Test(t, func(t *testing.T) {
 		n := 0
 		g := newWebGateway(t, func(url string) response {

@@ -44,6 +44,7 @@ func TestForgottenFeedsGiveTheirMemoryBack(t *testing.T) {
 
 // The URLs that a reader invents of a host that has asked for a pause leave memory.
 func TestFeedsThatWereNeverClaimedLeaveMemory(t *testing.T) {
+	slow(t)
 	synctest.Test(t, func(t *testing.T) {
 		g := newGateway(t, nil)
 		g.open()
@@ -208,51 +209,34 @@ func press(t *testing.T, polls int, disk, budget int64, crowds []crowd) (violati
 	return violations
 }
 
-// A feed may leave memory between the moment at which a reader has found it and that
-// reader's poll: by a question whether it is known, or because many others crowd it
-// out. Readers who come then join the poll all the same.
+// A feed may leave memory between the moment at which a reader has found it and that reader's poll. Readers who
+// come then join the poll all the same.
 func TestReadersOfAFeedThatLeftMemoryJoinItsPoll(t *testing.T) {
-	for name, leave := range map[string]func(g *gateway){
-		"asked whether it is known": func(g *gateway) {
-			if g.Has(g.t.Context(), feedURL) {
-				g.t.Fatal("a feed is known that was never polled")
+	synctest.Test(t, func(t *testing.T) {
+		g := newGateway(t, func(policy.Ask) policy.Answer {
+			time.Sleep(2 * time.Second)
+			return ok(rss(2, ""))
+		}).open()
+		early := must(g.Feed(t.Context(), feedURL))
+		for i := range 900 { // crowd it out
+			must(g.Feed(t.Context(), fmt.Sprintf("https://other.test/%d", i)))
+		}
+		time.Sleep(time.Minute)
+		var readers sync.WaitGroup
+		readers.Go(func() {
+			w := httptest.NewRecorder()
+			if _, err := early.Serve(w, httptest.NewRequest(http.MethodGet, "/", nil), cache.ServeOptions{}); err != nil {
+				t.Error(err)
 			}
-		},
-		"crowded out": func(g *gateway) {
-			for i := range 900 {
-				if _, err := g.Feed(g.t.Context(), fmt.Sprintf("https://other.test/%d", i)); err != nil {
-					g.t.Fatal(err)
-				}
-			}
-			time.Sleep(time.Minute)
-		},
-	} {
-		bubble(t, name, func(t *testing.T) {
-			g := newGateway(t, func(policy.Ask) policy.Answer {
-				time.Sleep(2 * time.Second)
-				return ok(rss(2, ""))
-			}).open()
-			early, err := g.Feed(t.Context(), feedURL)
-			if err != nil {
-				t.Fatal(err)
-			}
-			leave(g)
-			var readers sync.WaitGroup
-			readers.Go(func() {
-				w := httptest.NewRecorder()
-				if _, err := early.Serve(w, httptest.NewRequest(http.MethodGet, "/", nil), cache.ServeOptions{}); err != nil {
-					t.Error(err)
-				}
-				wantBody(t, w, 200, "Entry 2")
-			})
-			time.Sleep(time.Second) // the poll is under way
-			for range 10 {
-				readers.Go(func() { wantBody(t, g.get(feedURL), 200, "Entry 2") })
-			}
-			readers.Wait()
-			if n := g.origin.polls(); n != 1 {
-				t.Errorf("%d polls, want 1", n)
-			}
+			wantBody(t, w, 200, "Entry 2")
 		})
-	}
+		time.Sleep(time.Second) // the poll is under way
+		for range 10 {
+			readers.Go(func() { wantBody(t, g.get(feedURL), 200, "Entry 2") })
+		}
+		readers.Wait()
+		if n := g.origin.polls(); n != 1 {
+			t.Errorf("%d polls, want 1", n)
+		}
+	})
 }

@@ -43,25 +43,6 @@ func wantTooEarly(t *testing.T, err error, why string) {
 	}
 }
 
-func TestTwoRefreshesMakeOnePoll(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		g := newGateway(t, func(policy.Ask) policy.Answer { return ok(rss(2, ""), "Cache-Control", "max-age=20000") }).open()
-		g.get(feedURL)
-		time.Sleep(2 * time.Hour)
-		g.meanwhile(func() {
-			if _, err := g.Refresh(t.Context(), feedURL); err != nil {
-				t.Error(err)
-			}
-		})
-		if _, err := g.Refresh(t.Context(), feedURL); err != nil {
-			wantTooEarly(t, err, "min_interval")
-		}
-		if n := g.origin.polls(); n != 2 {
-			t.Errorf("%d polls, want the reader's and one by hand", n)
-		}
-	})
-}
-
 // A refresh that finds a poll under way does not take its postponement for its own.
 func TestRefreshInsistsAfterAPollThatKeepsOutOfSkipHours(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -84,37 +65,6 @@ func TestRefreshInsistsAfterAPollThatKeepsOutOfSkipHours(t *testing.T) {
 			t.Errorf("%d polls, want the second by hand", n)
 		}
 	})
-}
-
-func TestRefreshWaitsForWhatTheOriginAskedFor(t *testing.T) {
-	skip := strings.Replace(rss(2, ""), "<item>", "<skipHours><hour>16</hour></skipHours><item>", 1)
-	for name, pause := range map[string]string{
-		"and it decided":                       "10000",
-		"and another hint decided for longer":  "18000", // ends at 16:01, in the skipped hour
-		"and the same as a date in a 200":      "Mon, 02 Mar 2026 16:30:00 GMT",
-		"and it was less than the feed's rest": "7200",
-	} {
-		bubble(t, name, func(t *testing.T) {
-			a := ok(skip, "ETag", `"v"`)
-			g := newGateway(t, func(policy.Ask) policy.Answer { return a }).open()
-			g.get(feedURL)
-			time.Sleep(time.Hour + time.Minute)
-			a = failed(429, policy.FailureRateLimited)
-			a.Header = http.Header{"Retry-After": {pause}}
-			g.get(feedURL)
-			until := policy.RetryAfter(a.Header, time.Now()).Until
-			for time.Until(until) > 30*time.Minute {
-				_, err := g.Refresh(t.Context(), feedURL)
-				if _, ok := errors.AsType[*cache.TooEarly](err); !ok {
-					t.Fatalf("%v before the end of Retry-After: %v", time.Until(until), err)
-				}
-				time.Sleep(20 * time.Minute)
-			}
-			if n := g.origin.polls(); n != 2 {
-				t.Errorf("%d polls", n)
-			}
-		})
-	}
 }
 
 func TestRefreshThatCannotPollSaysWhy(t *testing.T) {
@@ -400,32 +350,28 @@ func (o *lateHost) Acquire(ctx context.Context, url feedurl.URL) (policy.Slot, e
 // A refresh of a feed that has moved, and whose new address has ended, makes one poll: that of the new
 // address, which comes back.
 func TestRefreshOfAMovedFeedMakesOnePoll(t *testing.T) {
-	for name, wait := range map[string]time.Duration{"free host": 0, "busy host": time.Second} {
-		bubble(t, name, func(t *testing.T) {
-			gone, moved := false, moving(301)
-			g := newWebGateway(t, func(url string) response {
-				if gone && url == movedURL {
-					return origintest.Status(410)
-				}
-				return moved(url)
-			})
-			origin := &lateHost{logged: g.polled.(logged), host: "new.test"}
-			g.polled = origin
-			g.open()
-			for day := range 12 {
-				gone = day > 9
-				g.feed(feedURL)
-				time.Sleep(25 * time.Hour)
+	synctest.Test(t, func(t *testing.T) {
+		gone, moved := false, moving(301)
+		g := newWebGateway(t, func(url string) response {
+			if gone && url == movedURL {
+				return origintest.Status(410)
 			}
-			gone, origin.wait = false, wait
-			before := len(g.requested(movedURL))
-			if _, err := g.Refresh(t.Context(), feedURL); err != nil {
-				t.Error(err)
-			}
-			time.Sleep(time.Minute)
-			if n := len(g.requested(movedURL)) - before; n != 1 {
-				t.Errorf("%d requests to the new address, want one", n)
-			}
+			return moved(url)
 		})
-	}
+		origin := &lateHost{logged: g.polled.(logged), host: "new.test"}
+		g.polled = origin
+		g.open()
+		for day := range 12 {
+			gone = day > 9
+			g.feed(feedURL)
+			time.Sleep(25 * time.Hour)
+		}
+		gone, origin.wait = false, time.Second // in which another poll would come first
+		before := len(g.requested(movedURL))
+		must(g.Refresh(t.Context(), feedURL))
+		time.Sleep(time.Minute)
+		if n := len(g.requested(movedURL)) - before; n != 1 {
+			t.Errorf("%d requests to the new address, want one", n)
+		}
+	})
 }

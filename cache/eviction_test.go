@@ -113,6 +113,7 @@ func answersOf(t *testing.T, asks []ask, budget int64) (seen []string) {
 
 // Readers are served whatever the budget is.
 func TestAbsurdBudgets(t *testing.T) {
+	slow(t)
 	for _, budget := range []int64{1, math.MaxInt64} {
 		synctest.Test(t, func(t *testing.T) {
 			large := strings.Replace(rss(1, ""), "some words", strings.Repeat("some words", policy.SmallBody/10), 1)

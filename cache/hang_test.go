@@ -46,6 +46,9 @@ func (s *hooked) hang(d time.Duration) {
 // operator sees it.
 func TestDiskThatHangs(t *testing.T) {
 	for outage, prefetch := range map[time.Duration]bool{2 * time.Minute: true, 3 * time.Hour: false} {
+		if testing.Short() && !prefetch {
+			continue
+		}
 		bubble(t, fmt.Sprintf("%v, prefetch %v", outage, prefetch), func(t *testing.T) {
 			const feeds, floor = 60, 10 * time.Minute
 			g := newGateway(t, func(policy.Ask) policy.Answer { return ok(rss(2, ""), "ETag", `"v"`, "Cache-Control", "max-age=600") })

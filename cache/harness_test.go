@@ -136,8 +136,7 @@ type gateway struct {
 	now       func() time.Time     // nil: time.Now
 	suspended func() time.Duration // nil: the machine never sleeps
 
-	by   store.Owner // that asks
-	sent int         // readers that were sent to another feed
+	by store.Owner // that asks
 
 	memory *sqlite.Store // the store of gateways without a directory
 	store  hooked
@@ -278,19 +277,32 @@ func (g *gateway) do(method, url string, headers ...string) *httptest.ResponseRe
 	for i := 0; i < len(headers); i += 2 {
 		r.Header.Add(headers[i], headers[i+1])
 	}
+	return g.ask(g.by, url, r)
+}
+
+// ask sends a request of an owner.
+func (g *gateway) ask(by store.Owner, url string, r *http.Request) *httptest.ResponseRecorder {
+	g.t.Helper()
 	w := httptest.NewRecorder()
-	f, err := g.Feed(r.Context(), url)
-	if err == nil {
-		f.Ask(g.by)
-		_, err = f.Serve(w, r, cache.ServeOptions{})
-	}
+	err := g.serve(w, r, by, url)
 	if u, ok := err.(*cache.Unavailable); ok {
 		w.WriteHeader(u.Status)
 		w.Body.WriteString(u.Reason)
 	} else if err != nil {
-		g.t.Fatal(err)
+		g.t.Error(err)
 	}
 	return w
+}
+
+// serve answers a request of an owner for a feed.
+func (g *gateway) serve(w http.ResponseWriter, r *http.Request, by store.Owner, url string) error {
+	f, err := g.Feed(r.Context(), url)
+	if err != nil {
+		return err
+	}
+	f.Ask(by)
+	_, err = f.Serve(w, r, cache.ServeOptions{})
+	return err
 }
 
 // accounts are all feeds that are known.

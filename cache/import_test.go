@@ -10,11 +10,9 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/feedpollard/pollard/cache/store"
 	"github.com/feedpollard/pollard/cache/store/sqlite"
 	"github.com/feedpollard/pollard/cache/transfer"
 	"github.com/feedpollard/pollard/internal/feedurl"
-	"github.com/feedpollard/pollard/internal/origintest"
 	"github.com/feedpollard/pollard/policy"
 )
 
@@ -132,58 +130,5 @@ func FuzzImport(f *testing.F) {
 				t.Errorf("%q was exported as\n%s\n%d lines of that were refused, and it became\n%s", lines, once, refused, twice)
 			}
 		})
-	})
-}
-
-// An export carries the pauses of hosts with their steps, what origins have asked for, and when
-// redirects were followed.
-func TestExportCarriesPauses(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		g := newWebGateway(t, func(url string) response {
-			switch {
-			case strings.HasPrefix(url, "https://limited.test/"):
-				return origintest.Status(429)
-			case url == feedURL:
-				return given(rss(2, ""), "Retry-After", "259200")
-			}
-			return redirect(302, "https://target.test/")
-		}).open()
-		g.settings.Feeds = []string{"https://moved.test/"} // its redirect to a known feed is followed
-		g.Apply(g.settings)
-		g.get(feedURL)
-		g.get("https://limited.test/1")
-		time.Sleep(61 * time.Minute)
-		g.get("https://limited.test/2")
-		g.get("https://target.test/")
-		time.Sleep(61 * time.Minute)
-		g.get("https://moved.test/")
-		var out bytes.Buffer
-		if err := transfer.Export(t.Context(), &g.store, &out, func(int64) {}); err != nil {
-			t.Fatal(err)
-		}
-		time.Sleep(time.Minute)
-		other := sqlite.NewMemory(nil)
-		defer other.Close()
-		i := &transfer.Importer{
-			Store: other, Host: g.client.Host, Report: func(int64) {}, Shielded: func(string) bool { return false },
-			Refused: func(_ int64, err error) { t.Error(err) },
-		}
-		if n, err := i.Import(t.Context(), &out); err != nil || n != 5 {
-			t.Errorf("%d feeds, %v", n, err)
-		}
-		pauses := must(other.Pauses(t.Context()))
-		if len(pauses) != 1 || pauses[0].Scope != "host limited.test 5" || pauses[0].Step != 2 || pauses[0].For != 58*time.Minute {
-			t.Errorf("pauses: %+v", pauses)
-		}
-		for r, err := range store.Pages(t.Context(), other.Records, 10) {
-			if err != nil {
-				t.Fatal(err)
-			}
-			for _, r := range r {
-				if r.URL == feedURL && r.NotBefore != 72*time.Hour-123*time.Minute || r.URL == "https://target.test/" && r.Hopped != time.Minute {
-					t.Errorf("%s: not before %v, followed %v ago", r.URL, r.NotBefore, r.Hopped)
-				}
-			}
-		}
 	})
 }

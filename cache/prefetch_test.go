@@ -4,6 +4,7 @@
 package cache_test
 
 import (
+	"context"
 	"fmt"
 	"math"
 	"sync/atomic"
@@ -91,6 +92,36 @@ func TestConfiguredInBothDirections(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A reload with the same feeds writes nothing, however many these are.
+func TestReloadWritesNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newGateway(t, func(policy.Ask) policy.Answer { return ok(rss(2, "")) })
+		for i := range 300 {
+			g.settings.Feeds = append(g.settings.Feeds, fmt.Sprintf("https://host%d.test/feed", i))
+		}
+		g.open()
+		time.Sleep(time.Second)
+		var writes atomic.Int64
+		g.store.hook(func(_ context.Context, call string) error {
+			if call == "Restore" || call == "Claim" || call == "Touch" || call == "Commit" {
+				writes.Add(1)
+			}
+			return nil
+		}, nil)
+		g.Apply(g.settings)
+		time.Sleep(time.Second)
+		if n := writes.Load(); n != 0 || !g.knows("https://host299.test/feed") {
+			t.Errorf("%d writes", n)
+		}
+		g.settings.Feeds = append(g.settings.Feeds, feedURL)
+		g.Apply(g.settings)
+		time.Sleep(time.Second)
+		if n := writes.Load(); n != 1 || !g.knows(feedURL) {
+			t.Errorf("%d writes for one feed more", n)
+		}
+	})
 }
 
 // Centuries, by which an operator means never, are longer than a duration can hold in threes.

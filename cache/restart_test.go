@@ -32,28 +32,6 @@ func TestPostponementKeepsTheRawHint(t *testing.T) {
 	})
 }
 
-// A record of which only the reservation was written does not know its readers.
-func TestFeedWhoseFirstOutcomeWasLostIsNotForgotten(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		g := newGateway(t, func(policy.Ask) policy.Answer { return ok(rss(2, ""), "ETag", `"1"`) })
-		g.open()
-		g.store.refuse(errors.New("the machine has stopped"), "Commit")
-		g.get(feedURL)
-		g.store.refuse(nil)
-		g.restart()
-		time.Sleep(61 * time.Minute)
-		if _, err := g.Refresh(t.Context(), feedURL); err != nil {
-			t.Fatal(err)
-		}
-		g.restart()
-		time.Sleep(5 * time.Hour)
-		wantBody(t, g.get(feedURL), 200, "Entry 2")
-		if n := g.origin.polls(); n != 3 || g.origin.last().Validators.Empty() {
-			t.Errorf("%d polls, the last without validators: the feed was forgotten", n)
-		}
-	})
-}
-
 // ClaimDue moves the next poll by the plan in force, also of a feed that backs off and whose poll
 // crashes.
 func TestCrashOfAPrefetchedPollKeepsTheBackOff(t *testing.T) {

@@ -192,10 +192,7 @@ func openInTurns(t *testing.T) (g *gateway, turns chan<- struct{}) {
 // serveOrWait asks for a feed. It returns nil if that is served, and errQueued if it waits for its
 // turn.
 func (g *gateway) serveOrWait(url string) error {
-	f, err := g.Feed(g.t.Context(), url)
-	if err == nil {
-		_, err = f.Serve(httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, "/", nil), cache.ServeOptions{})
-	}
+	err := g.serve(httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, "/", nil), 0, url)
 	if u, ok := err.(*cache.Unavailable); ok && u.Queued && u.RetryAfter > 0 {
 		return errQueued
 	}

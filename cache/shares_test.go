@@ -6,14 +6,12 @@ package cache_test
 import (
 	"fmt"
 	"net/http"
-	"net/http/httptest"
 	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
-	"github.com/feedpollard/pollard/cache"
 	"github.com/feedpollard/pollard/cache/store"
 	"github.com/feedpollard/pollard/policy"
 )
@@ -21,11 +19,9 @@ import (
 // Feeds of strangers that hang, with large bodies, whether invented or read for days, leave places and bytes to
 // the feeds of others: new ones of a token and of the LAN come, and those of the operator wait for nothing.
 func TestInventedFeedsLeaveRoomForEstablishedOnes(t *testing.T) {
+	slow(t)
 	for name, days := range map[string]int{"invented": 0, "established": 4} {
 		bubble(t, name, func(t *testing.T) {
-			if days > 0 {
-				slow(t)
-			}
 			var hang sync.WaitGroup
 			hangs := make(chan struct{})
 			g := newGateway(t, func(ask policy.Ask) policy.Answer {
@@ -48,25 +44,11 @@ func TestInventedFeedsLeaveRoomForEstablishedOnes(t *testing.T) {
 			})
 			g.origin.spacing = 2 * time.Second
 			g.open()
-			get := func(url string, by store.Owner) int {
-				w := httptest.NewRecorder()
-				f, err := g.Feed(t.Context(), url)
-				if err == nil {
-					f.Ask(by)
-					_, err = f.Serve(w, httptest.NewRequest(http.MethodGet, "/", nil), cache.ServeOptions{})
-				}
-				if u, ok := err.(*cache.Unavailable); ok {
-					return u.Status
-				} else if err != nil {
-					t.Error(err)
-				}
-				return w.Code
-			}
 			strangers := func() {
 				for network := range 40 {
 					by := store.OwnerOf(store.KindPublic, fmt.Sprint(network))
 					for i := range 10 {
-						hang.Go(func() { get(fmt.Sprintf("https://stranger%d.test/%d", 10*network+i, network), by) })
+						hang.Go(func() { g.askAs(by, fmt.Sprintf("https://stranger%d.test/%d", 10*network+i, network)) })
 					}
 				}
 			}
@@ -87,10 +69,10 @@ func TestInventedFeedsLeaveRoomForEstablishedOnes(t *testing.T) {
 					g.settings.Feeds = []string{url}
 					g.Apply(g.settings)
 				}
-				code := get(url, by)
+				code := g.askAs(by, url)
 				for code != http.StatusOK && time.Since(began) < time.Minute {
 					time.Sleep(time.Second)
-					code = get(url, by)
+					code = g.askAs(by, url)
 				}
 				limit := 15 * time.Second
 				if by == store.Operator {
@@ -113,18 +95,13 @@ func TestEveryThirdSlot(t *testing.T) {
 		g := newGateway(t, func(policy.Ask) policy.Answer { return ok(rss(2, "")) })
 		g.origin.spacing = 2 * time.Second
 		g.open()
-		ask := func(by store.Owner, path string) {
-			f := must(g.Feed(t.Context(), "https://origin.test/"+path))
-			f.Ask(by)
-			go f.Serve(httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, "/", nil), cache.ServeOptions{})
-		}
 		for network := range 100 {
-			ask(store.OwnerOf(store.KindPublic, fmt.Sprint(network)), fmt.Sprintf("stranger/%d", network))
+			go g.askAs(store.OwnerOf(store.KindPublic, fmt.Sprint(network)), fmt.Sprintf("https://origin.test/stranger/%d", network))
 		}
 		time.Sleep(20 * time.Second)
 		before := g.origin.polls()
 		for i := range wanted {
-			ask(store.OwnerOf(store.KindToken, "alice"), fmt.Sprintf("alice/%d", i))
+			go g.askAs(store.OwnerOf(store.KindToken, "alice"), fmt.Sprintf("https://origin.test/alice/%d", i))
 		}
 		time.Sleep(time.Minute)
 		g.origin.mu.Lock()

@@ -76,12 +76,7 @@ func TestSlowReadersHoldAPartEach(t *testing.T) {
 			if n%2 == 0 {
 				r.Header.Set("Accept-Encoding", "gzip")
 			}
-			f, err := g.Feed(r.Context(), fmt.Sprintf("https://origin%d.test/", n%feeds))
-			if err == nil {
-				f.Ask(0)
-				_, err = f.Serve(w, r, cache.ServeOptions{})
-			}
-			failed <- err
+			failed <- g.serve(w, r, 0, fmt.Sprintf("https://origin%d.test/", n%feeds))
 		})
 		select {
 		case <-w.stuck:
@@ -120,6 +115,7 @@ func (w *cutter) Write(b []byte) (int, error) {
 // A body that is lost while it is sent ends the response as broken, whatever its coding, and the
 // next poll fetches it again. One that is replaced is sent to its end.
 func TestBodyThatGoesWhileItIsSent(t *testing.T) {
+	slow(t)
 	noise := make([]byte, 1<<20)
 	rand.NewChaCha8([32]byte{1}).Read(noise) //nolint:errcheck // it never fails
 	for _, accept := range []string{"gzip", ""} {
@@ -138,13 +134,8 @@ func TestBodyThatGoesWhileItIsSent(t *testing.T) {
 				r := httptest.NewRequest(http.MethodGet, "/", nil)
 				r.Header.Set("Accept-Encoding", accept)
 				w = &cutter{ResponseRecorder: httptest.NewRecorder(), do: do}
-				f, err := g.Feed(r.Context(), feedURL)
-				if err != nil {
-					t.Fatal(err)
-				}
 				defer func() { broken = recover() }()
-				_, err = f.Serve(w, r, cache.ServeOptions{})
-				return w, err
+				return w, g.serve(w, r, 0, feedURL)
 			}
 			w, broken := get(func() {
 				time.Sleep(time.Second)
@@ -192,7 +183,6 @@ func TestReadersForWhomVersionsAreDecoded(t *testing.T) {
 	g := newGateway(t, func(policy.Ask) policy.Answer { return ok(doc.String()) })
 	g.budget = 32 << 20
 	g.open()
-	f := must(g.Feed(t.Context(), feedURL))
 	if w := g.get(feedURL); w.Code != 200 {
 		t.Fatal(w.Code)
 	}
@@ -201,10 +191,7 @@ func TestReadersForWhomVersionsAreDecoded(t *testing.T) {
 	var all sync.WaitGroup
 	for range readers {
 		w, failed := &slowWriter{httptest.NewRecorder(), make(chan struct{}), free, sync.Once{}}, make(chan error, 1)
-		all.Go(func() {
-			_, err := f.Serve(w, httptest.NewRequest(http.MethodGet, "/", nil), cache.ServeOptions{})
-			failed <- err
-		})
+		all.Go(func() { failed <- g.serve(w, httptest.NewRequest(http.MethodGet, "/", nil), 0, feedURL) })
 		select {
 		case <-w.stuck:
 		case err := <-failed:

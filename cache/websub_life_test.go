@@ -50,6 +50,7 @@ func (h *hubbed) read(d time.Duration) {
 
 // A lease is renewed at half of it, by one of the nodes.
 func TestLeaseIsRenewedOnce(t *testing.T) {
+	slow(t)
 	synctest.Test(t, func(t *testing.T) {
 		h := withHub(t, 3, func(policy.Ask) policy.Answer { return ok(atom(1, epoch), "Cache-Control", "max-age=3600") })
 		h.read(9 * 24 * time.Hour)

@@ -27,6 +27,9 @@ func TestUnchanged(t *testing.T) {
 		"the feed's own address": {url, []poll{
 			{url, rss(`<atom:link rel="self" href="?1"/>`), xml}, {url, rss(`<atom:link rel="self" href="?2"/>`), xml}, {url, rss(`<atom:link rel="self" href="?1"/>`), xml}, {url, rss(""), xml},
 		}, "n---"},
+		"volatile parts": {url, []poll{
+			{url, rss("<lastBuildDate>1</lastBuildDate>"), xml}, {url, rss("<lastBuildDate>2</lastBuildDate>"), xml}, {url, rss("<!-- 3 -->"), xml},
+		}, "n--"},
 		"what only hints are made of": {url, []poll{
 			{url, rss(`<itunes:new-feed-url>https://a.test/</itunes:new-feed-url>`), xml}, {url, rss(`<itunes:new-feed-url>https://b.test/</itunes:new-feed-url>`), xml}, {url, rss(""), xml},
 		}, "n--"},

@@ -12,6 +12,7 @@ import (
 
 	"github.com/feedpollard/pollard/cache/store"
 	"github.com/feedpollard/pollard/cache/version"
+	"github.com/feedpollard/pollard/internal/origintest"
 	"github.com/feedpollard/pollard/internal/status"
 	"github.com/feedpollard/pollard/policy"
 	"github.com/feedpollard/pollard/policy/document/site"
@@ -25,6 +26,7 @@ func FuzzState(f *testing.F) {
 		[]byte(`{"validators":{"etag":"\"é\""},"version":{"number":3,"tag":"0123456789abcdef","header":{"Link":["<é>"]},"vary":["Cookie"]},"past":[{"tag":"a"}],"history":{},"considered":[{"hint":"ttl","raw":"60"}]}`), uint64(3))
 	f.Add([]byte(`{"failure":"gone"}`), []byte(`{"alias":"https://b.example/","moved":{"to":"x"},"suspect":"2026-03-04T12:00:00Z"}`), uint64(0))
 	f.Add([]byte(`{"status":1e3}`), []byte(`null`), uint64(1))
+	f.Add([]byte(`{}`), []byte(`{"version":`), uint64(1))
 	f.Fuzz(func(t *testing.T, facts, memo []byte, number uint64) {
 		record := store.Record{URL: "https://a.example/", Version: number, In: time.Hour, PollState: facts, FeedState: memo, State: store.StateFailing}
 		s := Of(record, 0)
@@ -108,6 +110,32 @@ func TestNotModifiedOfAnotherResponse(t *testing.T) {
 		}
 		if another := s.ofAnother(a); another == test.updates {
 			t.Errorf("%s: it is of another response: %v", test.name, another)
+		}
+	}
+}
+
+// Readers of a shield do not get the fields of such a 304, and it confirms nothing. A pause that it asks for counts.
+func TestFieldsOfAnotherResponse(t *testing.T) {
+	pauses := map[string]http.Header{
+		policy.HintRetryAfter: {"Retry-After": {"30000"}}, policy.HintRateLimit: {"X-Ratelimit-Remaining": {"0"}, "X-Ratelimit-Reset": {"30000"}},
+	}
+	for winner, fields := range pauses {
+		for tag, want := range map[string]string{`"a"`: "new", `"b"`: "old"} {
+			l := newLife(t)
+			l.own = ParseKey("shield")
+			l.poll(given(origintest.Feed(2, ""), "ETag", `"a"`, "X-Site", "old"))
+			first := l.now
+			a := policy.Answer{Status: http.StatusNotModified, Header: fields.Clone()}
+			a.Header.Set("ETag", tag)
+			a.Header.Set("X-Site", "new")
+			l.poll(a)
+			s := l.state
+			if got := s.Feed.Version.Header.Get("X-Site"); got != want || s.Feed.Validators.ETag != `"a"` || s.Last.Validated.Equal(s.Last.At) != (want == "new") {
+				t.Errorf("ETag %s: readers get %q, validators %+v, validated at %v", tag, got, s.Feed.Validators, s.Last.Validated)
+			}
+			if s.Last.Winner != winner || l.now-first != 30000*time.Second {
+				t.Errorf("ETag %s: the next poll comes in %v by %s, want %s", tag, l.now-first, s.Last.Winner, winner)
+			}
 		}
 	}
 }

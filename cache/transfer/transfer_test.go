@@ -67,11 +67,17 @@ func records(t *testing.T, read func(context.Context, store.ID, int) ([]store.Re
 // A store that moves to another database keeps the ranks of its feeds, who asked for them and when, and what it
 // remembers of those that were forgotten.
 func TestMove(t *testing.T) {
-	c := postgrestest.Start(t)
-	to, err := postgres.Open(t.Context(), postgres.Options{URL: c.Database(t)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	t.Run("SQLite", func(t *testing.T) { move(t, sqlite.NewMemory(nil)) })
+	t.Run("PostgreSQL", func(t *testing.T) {
+		to, err := postgres.Open(t.Context(), postgres.Options{URL: postgrestest.Start(t).Database(t)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		move(t, to)
+	})
+}
+
+func move(t *testing.T, to store.Store) {
 	defer to.Close()
 	from := sqlite.NewMemory(nil)
 	defer from.Close()
@@ -82,6 +88,9 @@ func TestMove(t *testing.T) {
 			c.By, c.Hold = by, 3*time.Hour
 			o := storetest.Outcome(storetest.Grant(t, from, c), nil)
 			o.PollState, o.FeedState = []byte(`{"status":500}`), []byte("{}")
+			if n > 1 {
+				o.NotBefore = 3 * time.Hour
+			}
 			storetest.Commit(t, from, o)
 			for day := days; day >= 0; day-- {
 				asked := map[store.ID]store.Asked{c.ID: {Ago: time.Duration(day) * 24 * time.Hour, By: []store.Owner{by, owners[4]}}}
@@ -90,6 +99,10 @@ func TestMove(t *testing.T) {
 				}
 			}
 		}
+	}
+	hop := store.Hop{ID: storetest.Claim(11).ID, From: storetest.Claim(10).ID}
+	if p, err := from.Hop(t.Context(), hop); err != nil || p.Denied != "" {
+		t.Fatal(p, err)
 	}
 	forgotten := storetest.Claim(1)
 	if err := from.Forget(t.Context(), forgotten.ID); err != nil {
@@ -112,6 +125,9 @@ func TestMove(t *testing.T) {
 			r := got[id]
 			if r.Rank != want.Rank || r.State != want.State || r.Version != want.Version || fmt.Sprint(r.Askers, r.Days) != fmt.Sprint(want.Askers, want.Days) {
 				t.Errorf("a feed has become\n%+v, was\n%+v", r, want)
+			}
+			if (r.NotBefore-want.NotBefore).Abs() > time.Minute || want.Rank > 3 && want.NotBefore == 0 || (r.Hopped < 0) != (id != hop.ID) {
+				t.Errorf("a feed is not polled before %v, want %v, and a redirect was followed to it %v ago", r.NotBefore, want.NotBefore, r.Hopped)
 			}
 		}
 	}
