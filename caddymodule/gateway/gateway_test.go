@@ -109,6 +109,32 @@ func TestSearchesForIconsPollNothing(t *testing.T) {
 	})
 }
 
+// A browser that shows a feed learns its charset, and readers get what the origin has sent.
+func TestBrowsersLearnTheCharset(t *testing.T) {
+	for _, tt := range []struct{ declaration, contentType, browser, reader string }{
+		{`<?xml version="1.0" encoding="ISO-8859-1"?>`, "application/rss+xml", "application/rss+xml; charset=ISO-8859-1", "application/rss+xml"},
+		{`<?xml version="1.0"?>`, "application/rss+xml", "application/rss+xml; charset=utf-8", "application/rss+xml"},
+		{"", "text/xml; charset=koi8-r", "text/xml; charset=koi8-r", "text/xml; charset=koi8-r"},
+	} {
+		web := func(*http.Request) (int, string, http.Header) {
+			return 200, tt.declaration + strings.TrimPrefix(stage.Sample, `<?xml version="1.0"?>`), http.Header{"Content-Type": {tt.contentType}}
+		}
+		stage.RunGateways(t, web, func(t *testing.T, o *stage.Stage) {
+			o.MustLoadFeeds("", "", "feed /one.xml https://one.example/feed")
+			for accept, want := range map[string]string{"text/html,*/*;q=0.8": tt.browser, "*/*": tt.reader} {
+				w := stage.Get(t, "http://feeds.test/one.xml", stage.Home, "Accept", accept, "Accept-Encoding", "gzip")
+				if got := w.Header().Get("Content-Type"); w.Code != 200 || got != want || w.Body.Len() == 0 {
+					t.Errorf("%s, %s, Accept %s: %d %s, want %s", tt.declaration, tt.contentType, accept, w.Code, got, want)
+				}
+				again := stage.Get(t, "http://feeds.test/one.xml", stage.Home, "Accept", accept, "If-None-Match", w.Header().Get("ETag"))
+				if again.Code != 304 {
+					t.Errorf("Accept %s: %d with its ETag", accept, again.Code)
+				}
+			}
+		})
+	}
+}
+
 func TestGatewayCORS(t *testing.T) {
 	onGateway(t, "cors\nfeed /one.xml https://one.example/feed", func(t *testing.T, g *Gateway, _ *origintest.Origin) {
 		for _, target := range []string{"/one.xml", "/https:///nothing"} {

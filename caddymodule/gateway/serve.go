@@ -18,6 +18,7 @@ import (
 
 	"github.com/feedpollard/pollard/cache"
 	"github.com/feedpollard/pollard/cache/store"
+	"github.com/feedpollard/pollard/caddymodule/pages"
 	"github.com/feedpollard/pollard/caddymodule/poller"
 	"github.com/feedpollard/pollard/internal/feedurl"
 	"github.com/feedpollard/pollard/internal/readers"
@@ -100,7 +101,7 @@ func (g *Gateway) serveFeed(w http.ResponseWriter, r *http.Request, req request)
 			w.Header()["Cache-Control"] = private
 		}
 	}
-	sent, err := feed.Serve(w, r, o)
+	sent, err := serve(w, r, feed, o)
 	if err == nil {
 		g.requests.Sent(r, feed.Key(), sent)
 		g.engine.Answered(readers.Request{
@@ -200,6 +201,18 @@ func (g *Gateway) refuse(w http.ResponseWriter, r *http.Request, err error, req 
 		return nil
 	}
 	return e.Answer(w, r, g.server)
+}
+
+// serve serves a feed. A browser that shows it gets its charset, too.
+func serve(w http.ResponseWriter, r *http.Request, feed *cache.Feed, o cache.ServeOptions) (cache.Sent, error) {
+	if !pages.WantsPage(r) {
+		return feed.Serve(w, r, o)
+	}
+	shown := &charsetWriter{ResponseWriter: w}
+	defer shown.sendHeader(nil)
+	r = r.Clone(r.Context())
+	r.Header.Del("Accept-Encoding") // so that its first bytes are text
+	return feed.Serve(shown, r, o)
 }
 
 func (g *Gateway) find(r *http.Request, req *request) (*cache.Feed, error) {
