@@ -112,6 +112,31 @@ func TestUnreadIsNotFailing(t *testing.T) {
 	})
 }
 
+// A feed that fails and is due counts as failing, and not for another one that is fresh.
+func TestFailingFeedIsNotDue(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newGateway(t, func(ask policy.Ask) policy.Answer {
+			if ask.URL.Path() == "/fresh" {
+				return ok(rss(1, ""), "Cache-Control", "max-age=86400")
+			}
+			if len(ask.Validators.ETag) > 0 {
+				return failed(500, policy.FailureStatus)
+			}
+			return ok(rss(1, ""), "ETag", `"1"`, "Cache-Control", "max-age=3600")
+		}).open()
+		const failing = "https://failing.test/"
+		g.get("https://origin.test/fresh")
+		g.get(failing)
+		time.Sleep(2 * time.Hour)
+		g.get(failing)
+		time.Sleep(10 * time.Hour)
+		s := g.Summary(t.Context())
+		if s.Overdue != 1 || s.Feeds[status.StateFailing] != 1 || s.Feeds[status.StateFresh] != 1 || s.Feeds[status.StateDue] != 0 {
+			t.Errorf("%d overdue of %v", s.Overdue, s.Feeds)
+		}
+	})
+}
+
 // A feed that never worked is failing when two polls have failed that feed readers asked for. A typing error,
 // a person's visit and what is deleted are not.
 func TestFeedThatNeverWorkedIsFailing(t *testing.T) {

@@ -212,14 +212,13 @@ func (c *Cache) Summary(ctx context.Context) status.Summary {
 		s.Feeds[feedstate.ShownOf(state, false, false, false)] += n
 	}
 	move := func(from status.State, n int64) {
-		if n = min(n, s.Feeds[from]); n > 0 {
+		if n > 0 {
 			s.Feeds[from] -= n
 			s.Feeds[status.StateDue] += n
 		}
 	}
-	first := totals.Feeds[store.StateCold] - totals.Unread // configured and never polled
-	move(status.StateUnread, first)
-	move(status.StateFresh, totals.Overdue-first)
+	move(status.StateUnread, totals.Feeds[store.StateCold]-totals.Unread) // configured and never polled
+	move(status.StateFresh, totals.Due)
 	s.Overdue, s.Disk, s.DiskShort = totals.Overdue, totals.Used, totals.Short
 	s.DiskOver = max(0, totals.Operator-c.settings.Load().Disk)
 	return s

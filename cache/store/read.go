@@ -148,8 +148,11 @@ func (t *Totals) add(_ int, row Row) error {
 	var feeds, unread, size, operator, overdue int64
 	err := row.Scan(&state, &feeds, &unread, &size, &operator, &overdue)
 	t.Feeds[State(state)] = feeds
-	if State(state) == StateCold {
+	switch State(state) {
+	case StateCold:
 		t.Unread += unread
+	case StateFresh:
+		t.Due += overdue
 	}
 	t.Bytes += size
 	t.Operator += operator

@@ -291,6 +291,7 @@ type Change struct {
 type Totals struct {
 	Feeds   map[State]int64
 	Overdue int64 // of them, due now
+	Due     int64 // of those, fresh
 	Unread  int64 // of the cold ones, not configured
 	Bytes   int64 // of bodies
 	// Operator are the bytes of bodies of feeds that are configured or listed.
