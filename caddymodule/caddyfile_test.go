@@ -274,6 +274,8 @@ func TestCaddyfileWarnings(t *testing.T) {
 		{"feeds by URL in a handle", site("handle /feeds/* {\nfeed_gateway\n}"), "feed_gateway in handle /feeds/*: feeds by URL are at /https://host/path, which the matcher /feeds/* does not match: put the gateway, without a matcher, into handle_path /feeds/*, at FILE:3"},
 		{"two gateways", site("feed_gateway {\nfeed /a.xml https://b.test/a\n}\nfeed_gateway {\nfeed /b.xml https://b.test/b\n}"), "feed_gateway: the one at line 2 answers feeds by URL and has the pages, so most lines of this one have no effect: write all lines into one, at FILE:5"},
 		{"a feed in place of the home page", gateway("feed / https://b.test/feed"), "feed /: it takes the place of the gateway's home page, which is at /-/ then"},
+		{"a feed of this gateway", gateway("feed /a.xml http://A.test:8080/a.xml"), "feed /a.xml: its URL is an address of this gateway, which would poll itself"},
+		{"a feed of a gateway at any host", ":8080 {\nfeed_gateway {\nfeed /a.xml http://localhost:8080/https://b.test/feed\n}\n}\n", "feed /a.xml: its URL is an address of this gateway"},
 		{"a range without its length", gateway("clients 192.168.0.0"), "clients: 192.168.0.0 is one address, and looks like the first of a range: write 192.168.0.0/24, or how long the range is, at FILE:3"},
 		{"an empty User-Agent", "{\npollard {\nuser_agent \"\"\n}\n}\n", "user_agent: it is empty, so polls have Pollard's own: delete the line, or write a text, at FILE:3"},
 		{"a token without a name", gateway(`token "" s3cret-of-alice-0001`), "token: its name is empty, so it admits nobody: write token <name> <secret>, at FILE:3"},
@@ -292,6 +294,7 @@ func TestCaddyfileWarnings(t *testing.T) {
 		{"a gateway in a handle for all", site("handle_path /x/* {\nfeed_gateway\n}\nhandle {\nfeed_gateway\n}"), ""},
 		{"chosen feeds in a handle", site("handle /feeds/* {\nfeed_gateway {\nfeed /feeds/a.xml https://b.test/a\n}\n}"), ""},
 		{"an order of its own", "{\norder feed_gateway first\n}\n" + site("feed_gateway\nrespond hi"), ""},
+		{"feeds of other sites", gateway("feed /a.xml http://a.test:8081/a.xml\nfeed /b.xml http://c.test:8080/a.xml\nfeed /c.xml http://a.test:8080/blog.xml"), ""},
 		{"clients", gateway("clients 192.168.1.5 10.0.0.0/8 ::1 ::ffff:10.0.0.0/104"), ""},
 		{"rules", site("feed_shield {\norigin {\nrespond x\n}\ndefend {\nunconditional 4h\nexempt Amazon Music Podcast unconditional\nexempt 10.0.0.1\n}\n}"), ""},
 	} {

@@ -12,15 +12,21 @@ import (
 	"github.com/caddyserver/caddy/v2/caddyconfig/httpcaddyfile"
 )
 
+// Site is the site block of a Caddyfile around a directive.
+type Site struct {
+	Addresses []string
+	Levels    []Level // from the site block inwards
+}
+
 // Level is one of the blocks around a directive.
 type Level struct {
 	Own    caddyfile.Segment   // the directive, or the one in whose block it is
 	Before []caddyfile.Segment // what may run before Own: the others, in route those above it
 }
 
-// Around returns the blocks around a directive, from the site block inwards. Caddy does not show them to
-// it, so the Caddyfile is read again. Without a file there are none.
-func Around(h httpcaddyfile.Helper) []Level {
+// SiteOf finds the site block around a directive, which Caddy does not show to it, by reading the
+// Caddyfile again. Without a file, the site has no levels.
+func SiteOf(h httpcaddyfile.Helper) (site Site) {
 	own := h.Token()
 	holds := func(s caddyfile.Segment) bool {
 		return slices.ContainsFunc(s, func(t caddyfile.Token) bool { return t.Text == own.Text && t.Line == own.Line && t.File == own.File })
@@ -33,11 +39,11 @@ func Around(h httpcaddyfile.Helper) []Level {
 		blocks, _ := caddyfile.Parse(file, text)
 		for _, block := range blocks {
 			if slices.ContainsFunc(block.Segments, holds) {
-				return levels(block.Segments, holds, false)
+				return Site{block.GetKeysText(), levels(block.Segments, holds, false)}
 			}
 		}
 	}
-	return nil
+	return site
 }
 
 // levels returns the levels from these directives inwards. Caddy sorts directives, but not those of route.
@@ -74,8 +80,8 @@ func Matcher(s caddyfile.Segment) string {
 
 // WarnOfSite warns of a directive that gets no request, as another one takes them all. It does not
 // judge an order of directives that the operator has chosen.
-func WarnOfSite(h httpcaddyfile.Helper, around []Level) {
-	for _, level := range around {
+func WarnOfSite(h httpcaddyfile.Helper, site Site) {
+	for _, level := range site.Levels {
 		for _, other := range level.Before {
 			takes := other.Directive() == "respond" || other.Directive() == "handle" && !strings.HasPrefix(level.Own.Directive(), "handle")
 			if takes && Matcher(other) == "" && h.Option("order") == nil {

@@ -4,9 +4,11 @@
 package gateway
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
+	"net/netip"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -31,7 +33,7 @@ func init() {
 
 func parseGateway(h httpcaddyfile.Helper) ([]httpcaddyfile.ConfigValue, error) {
 	h.Next() // directive name
-	around := config.Around(h)
+	site := config.SiteOf(h)
 	matchers, err := h.ExtractMatcherSet()
 	if err != nil {
 		return nil, err
@@ -45,14 +47,14 @@ func parseGateway(h httpcaddyfile.Helper) ([]httpcaddyfile.ConfigValue, error) {
 	}
 	h.Reset()
 	h.Next() // again, for the line of warnings
-	config.WarnOfSite(h, around)
-	g.warnOfSite(h, around)
+	config.WarnOfSite(h, site)
+	g.warnOfSite(h, site)
 	return h.NewRoute(matchers, g), nil
 }
 
 // warnOfSite warns of what the directives around the gateway make of it.
-func (g *Gateway) warnOfSite(h httpcaddyfile.Helper, around []config.Level) {
-	for i, level := range around {
+func (g *Gateway) warnOfSite(h httpcaddyfile.Helper, site config.Site) {
+	for i, level := range site.Levels {
 		if pattern := config.Matcher(level.Own); level.Own.Directive() == "handle" && strings.HasPrefix(pattern, "/") {
 			paths := config.Paths(caddy.ModuleMap{"path": caddyconfig.JSON([]string{pattern}, nil)})
 			if err := g.checkReach(paths); err != nil {
@@ -60,7 +62,7 @@ func (g *Gateway) warnOfSite(h httpcaddyfile.Helper, around []config.Level) {
 			}
 		}
 		for _, other := range level.Before {
-			if other.Directive() == level.Own.Directive() && other[0].Line < h.Line() && i == len(around)-1 && config.Matcher(other)+config.Matcher(level.Own) == "" {
+			if other.Directive() == level.Own.Directive() && other[0].Line < h.Line() && i == len(site.Levels)-1 && config.Matcher(other)+config.Matcher(level.Own) == "" {
 				config.Warn(h.Dispenser, "feed_gateway: the one at line %d answers feeds by URL and has the pages, so most lines of this one have no effect: write all lines into one", other[0].Line)
 			}
 		}
@@ -69,7 +71,32 @@ func (g *Gateway) warnOfSite(h httpcaddyfile.Helper, around []config.Level) {
 		if f.Path == "/" {
 			config.Warn(h.Dispenser, "feed /: it takes the place of the gateway's home page, which is at %s then: choose another path", pagesBelow)
 		}
+		if u, err := feedurl.Parse(f.URL); err == nil && g.leadsToFeed(u.RequestURL()) && slices.ContainsFunc(site.Addresses, func(a string) bool { return leadsTo(a, u) }) {
+			config.Warn(h.Dispenser, "feed %s: its URL is an address of this gateway, which would poll itself: write the URL that the feed has at its site", f.Path)
+		}
 	}
+}
+
+// leadsToFeed reports whether the gateway has a feed at a path or by URL.
+func (g *Gateway) leadsToFeed(u *url.URL) bool {
+	_, byURL := parseByURL(u, nil)
+	_, chosen := g.paths[u.Path]
+	return byURL || chosen
+}
+
+// leadsTo reports whether a URL leads to the site at an address of the Caddyfile.
+func leadsTo(address string, u feedurl.URL) bool {
+	a, err := httpcaddyfile.ParseAddress(address)
+	if err != nil {
+		return false
+	}
+	host, port := u.Name(), cmp.Or(a.Port, map[string]string{"http": "80"}[a.Scheme], "443")
+	if a.Host == "" || a.Host == "*" { // it is for any host, and this machine's is known
+		ip, err := netip.ParseAddr(host)
+		return u.Port() == port && (host == "localhost" || err == nil && ip.IsLoopback())
+	}
+	name, err := feedurl.ParseHost(a.Host)
+	return err == nil && name == host && (u.Port() == port || a.Port == "" && a.Scheme == "")
 }
 
 // checkReach reports feeds and addresses that the matcher of the directive excludes.

@@ -22,7 +22,7 @@ func init() {
 // parseShield parses the directive feed_shield, with its matcher.
 func parseShield(h httpcaddyfile.Helper) ([]httpcaddyfile.ConfigValue, error) {
 	h.Next() // directive name
-	around := config.Around(h)
+	site := config.SiteOf(h)
 	s := new(Shield)
 	matchers, err := h.ExtractMatcherSet()
 	if err != nil {
@@ -43,8 +43,8 @@ func parseShield(h httpcaddyfile.Helper) ([]httpcaddyfile.ConfigValue, error) {
 	}
 	h.Reset()
 	h.Next() // again, for the line of warnings
-	config.WarnOfSite(h, around)
-	for _, level := range around {
+	config.WarnOfSite(h, site)
+	for _, level := range site.Levels {
 		for _, other := range level.Before {
 			if other.Directive() == "request_header" {
 				config.Warn(h.Dispenser, "feed_shield: polls do not have what request_header at line %d sets: write it into the origin block", other[0].Line)
