@@ -12,6 +12,7 @@ import (
 	"fmt"
 	"maps"
 	"os"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -114,19 +115,29 @@ func replaced(value any, repl *caddy.Replacer) any {
 
 // blockContent is what an origin block consists of.
 type blockContent struct {
-	handlers  map[string]bool // and transports
-	members   map[string]bool // names of the members of all objects
+	handlers map[string]bool // and transports
+	members  map[string]bool // names of the members of all objects, variables that it sets among them
+	reads    map[string]bool // placeholders of variables, captures and logins
+
 	upstreams []string
 }
 
+// inspect looks for what an origin block may expect from handlers before it.
 func inspect(block any) *blockContent {
-	in := &blockContent{handlers: map[string]bool{}, members: map[string]bool{}}
+	in := &blockContent{handlers: map[string]bool{}, members: map[string]bool{}, reads: map[string]bool{}}
 	in.add(block)
 	return in
 }
 
+// placeholders are those that handlers before the shield set.
+var placeholders = regexp.MustCompile(`\{(http\.(?:vars|regexp|auth)\.[^{}:]+)`)
+
 func (in *blockContent) add(value any) {
 	switch v := value.(type) {
+	case string:
+		for _, m := range placeholders.FindAllStringSubmatch(v, -1) {
+			in.reads[m[1]] = true
+		}
 	case []any:
 		for _, item := range v {
 			in.add(item)
@@ -144,11 +155,21 @@ func (in *blockContent) add(value any) {
 	}
 }
 
-// needsRoot returns the directives of the block that find no file, as it sets no root.
-func (in *blockContent) needsRoot() (directives []string) {
-	if in.members["root"] || in.members["file_root"] {
-		return nil
+// sets reports whether the block may set a placeholder itself.
+func (in *blockContent) sets(placeholder string) bool {
+	switch group, name, _ := strings.Cut(strings.TrimPrefix(placeholder, "http."), "."); group {
+	case "vars":
+		return name == "client_ip" || name == "trusted_proxy" || name == "root" || in.members[name]
+	case "auth":
+		return in.handlers["authentication"]
+	default:
+		return in.members["path_regexp"] || in.members["header_regexp"] || in.members["vars_regexp"]
 	}
+}
+
+// warnings returns what the block needs and does not set, in sentences.
+func (in *blockContent) warnings() (list []string) {
+	var files []string
 	for _, of := range []struct {
 		name  string
 		found bool
@@ -157,8 +178,16 @@ func (in *blockContent) needsRoot() (directives []string) {
 		{"php_fastcgi", in.handlers["fastcgi"]}, {"templates", in.handlers["templates"]},
 	} {
 		if of.found {
-			directives = append(directives, of.name)
+			files = append(files, of.name)
 		}
 	}
-	return directives
+	if len(files) > 0 && !in.members["root"] && !in.members["file_root"] {
+		list = append(list, fmt.Sprintf("%s in origin finds no file, because no root is set in origin: write root * /srv/www there", strings.Join(files, ", ")))
+	}
+	for _, name := range slices.Sorted(maps.Keys(in.reads)) {
+		if !in.sets(name) {
+			list = append(list, fmt.Sprintf("{%s} is empty in origin, because nothing in origin sets it: what handlers before the shield set does not count there", name))
+		}
+	}
+	return list
 }

@@ -86,7 +86,7 @@ func TestOriginWithoutRoot(t *testing.T) {
 	}
 }
 
-// Validation warns of a block that needs a root and sets none.
+// Validation warns of what a block expects and does not set.
 func TestOriginWarnings(t *testing.T) {
 	for _, tt := range []struct{ block, want string }{
 		{"reverse_proxy localhost:1", ""},
@@ -97,6 +97,12 @@ func TestOriginWarnings(t *testing.T) {
 		{"php_fastcgi localhost:1", "php_fastcgi in origin"},
 		{"root * /srv\nphp_fastcgi localhost:1", ""},
 		{"templates\nreverse_proxy localhost:1", "templates in origin"},
+		{"reverse_proxy localhost:1 {\nheader_up X-User {http.auth.user.id}\n}", "{http.auth.user.id} is empty in origin"},
+		{"reverse_proxy localhost:1 {\nheader_up X-User {vars.who}\n}", "{http.vars.who} is empty in origin"},
+		{"vars who alice\nreverse_proxy localhost:1 {\nheader_up X-User {vars.who}\n}", ""},
+		{"reverse_proxy localhost:1 {\nheader_up X-User {re.f.1}\n}", "{http.regexp.f.1} is empty in origin"},
+		{"@f path_regexp f ^/(.*)$\nrewrite @f /{re.f.1}\nreverse_proxy localhost:1", ""},
+		{"reverse_proxy localhost:1 {\nheader_up X-User {client_ip}\n}", ""},
 	} {
 		core, logs := observer.New(zap.WarnLevel)
 		s := shieldsIn(t, "Caddyfile", "http://a.test {\nfeed_shield {\norigin {\n"+tt.block+"\n}\n}\n}\n")[0]

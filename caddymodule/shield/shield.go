@@ -202,15 +202,15 @@ func (s *Shield) Provision(ctx caddy.Context) error {
 	return nil
 }
 
-// identify computes the identity of the shield, and warns of an origin block without a root.
+// identify computes the identity of the shield, and warns of what its origin block lacks.
 func (s *Shield) identify() error {
 	block, err := s.block()
 	if err != nil {
 		return err
 	}
 	content := inspect(block)
-	if directives := content.needsRoot(); directives != nil {
-		s.log.Warn(strings.Join(directives, ", ") + " in origin finds no file, because no root is set in origin: write root * /srv/www there")
+	for _, warning := range content.warnings() {
+		s.log.Warn(warning)
 	}
 	s.upstreams = content.upstreams
 	s.identity, err = identityOf(block, s.Vary.Ignore)
