@@ -243,20 +243,39 @@ func Words(repl *caddy.Replacer, args []string) ([]string, error) {
 	return words, nil
 }
 
-// Nearest returns a name that differs from a mistyped one in a single place, by at most two letters,
-// or "" if there is none.
-func Nearest(wrong string, names []string) string {
+// Nearest returns the name that is most similar to a mistyped one, or "" if none is
+// similar enough.
+func Nearest(wrong string, names []string) (match string) {
+	best := max(1, len(wrong)/3) + 1
 	for _, name := range names {
-		a, b := wrong, name
-		for a != "" && b != "" && a[0] == b[0] {
-			a, b = a[1:], b[1:]
-		}
-		for a != "" && b != "" && a[len(a)-1] == b[len(b)-1] {
-			a, b = a[:len(a)-1], b[:len(b)-1]
-		}
-		if max(len(a), len(b)) <= 2 {
-			return name
+		if d := distance(wrong, name); d < best {
+			match, best = name, d
 		}
 	}
-	return ""
+	return match
+}
+
+// distance returns how many letters must be added, removed, changed or swapped with
+// their neighbour to turn one word into another (the optimal string alignment distance).
+func distance(a, b string) int {
+	before, row := make([]int, len(b)+1), make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		older := before
+		before, row = row, make([]int, len(b)+1)
+		row[0] = i + 1
+		for j := range len(b) {
+			cost := 1
+			if a[i] == b[j] {
+				cost = 0
+			}
+			row[j+1] = min(before[j+1]+1, row[j]+1, before[j]+cost)
+			if i > 0 && j > 0 && a[i] == b[j-1] && a[i-1] == b[j] {
+				row[j+1] = min(row[j+1], older[j-1]+1)
+			}
+		}
+	}
+	return row[len(b)]
 }

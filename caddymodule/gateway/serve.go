@@ -284,10 +284,11 @@ func (g *Gateway) feedFor(r *http.Request, from client, u feedurl.URL, icons boo
 		return nil, err
 	}
 	owner, asks := g.access.ownerOf(g.engine, from, u.String()), from.hasToken || !ofOtherSite(r)
-	if !icons {
-		g.recent.add(from.address, u.Name())
-	} else if feed.New() && g.recent.has(from.address, u.Name()) {
+	switch {
+	case icons && feed.New() && g.recent.has(from.address, u.Name()):
 		return nil, errNoFeed // it looks for an icon at the host of a feed, which here is the gateway
+	case !icons && !neverFeed(u):
+		g.recent.add(from.address, u.Name())
 	}
 	if feed.New() {
 		if neverFeed(u) {

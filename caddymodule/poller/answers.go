@@ -13,7 +13,8 @@ import (
 )
 
 const (
-	// maxAnswers bounds the answers that wait to be counted, at about 300 bytes each.
+	// maxAnswers bounds the answers that wait to be counted. Each has about 300 bytes, or as many as Caddy lets
+	// the header of a request have.
 	maxAnswers = 1024
 	// countAfter is how long an answer waits to be counted, unless statistics are read before.
 	countAfter = time.Second
@@ -24,6 +25,7 @@ const (
 type answers struct {
 	waiting chan readers.Request
 	due     atomic.Bool // a timer counts what waits
+	many    atomic.Bool // they are counted without waiting for the timer
 	mu      sync.Mutex  // held while requests are counted, in their order
 }
 
@@ -31,12 +33,15 @@ type answers struct {
 // UserAgent, Client, Status and Bytes are enough.
 func (e *Engine) Answered(r readers.Request) {
 	a := &e.counters.answers
-	select {
-	case a.waiting <- r:
-	default: // over a thousand requests in a second
-		go e.counters.countAnswers()
-		a.waiting <- r
+	if len(a.waiting) >= maxAnswers/2 && a.many.CompareAndSwap(false, true) {
+		go func() {
+			for len(a.waiting) > 0 {
+				e.counters.countAnswers()
+			}
+			a.many.Store(false)
+		}()
 	}
+	a.waiting <- r // waits only if requests come faster than they are counted
 	if !a.due.Load() && a.due.CompareAndSwap(false, true) {
 		time.AfterFunc(countAfter, e.counters.countAnswers)
 	}

@@ -47,6 +47,7 @@ const (
 // when they are shown.
 type counters struct {
 	feeds   *readers.Feeds
+	earlier *readers.Feeds      // what the edition before has counted, by hashes without a key
 	readers *readers.Statistics // of shields
 	traffic *traffic
 	answers answers
@@ -67,7 +68,7 @@ type counters struct {
 func newCounters(log func() *zap.Logger) *counters {
 	t := &traffic{counts: make(map[trafficKey]status.Traffic)}
 	c := &counters{
-		feeds: readers.NewFeeds(t.countAnswers), readers: readers.NewStatistics(readers.Period), traffic: t,
+		feeds: readers.NewFeeds(t.countAnswers), earlier: readers.NewFeeds(nil), readers: readers.NewStatistics(readers.Period), traffic: t,
 		answers: answers{waiting: make(chan readers.Request, maxAnswers)},
 		log:     log, stop: make(chan struct{}), ended: make(chan struct{}),
 	}
@@ -145,14 +146,20 @@ func (c *counters) load(ctx context.Context, now time.Time) {
 			c.others[node] = saved
 		default:
 			c.readers.Resume(saved.Readers)
-			c.feeds.MergeSketches(saved.Sketches, now)
+			c.merge(saved, now)
 			c.traffic.resume(saved.Traffic)
 		}
 	}
 	c.loaded = true
 	for _, saved := range c.others {
-		c.feeds.MergeSketches(saved.Sketches, now)
+		c.merge(saved, now)
 	}
+}
+
+// merge adds the readers of feeds that a node has counted.
+func (c *counters) merge(saved *savedCounters, now time.Time) {
+	c.feeds.MergeSketches(saved.Sketches, now)
+	c.earlier.MergeSketches(saved.Earlier, now)
 }
 
 // save saves the counters of this node, and removes those of nodes that have stopped.
@@ -210,6 +217,7 @@ func (c *counters) forget(feeds []string) {
 	c.countAnswers()
 	for _, feed := range feeds {
 		c.feeds.Forget(feed)
+		c.earlier.Forget(feed)
 		c.readers.Forget(feed)
 	}
 }
@@ -218,6 +226,7 @@ func (c *counters) forget(feeds []string) {
 type savedCounters struct {
 	Saved    time.Time            `json:"saved"`
 	Sketches []readers.FeedSketch `json:"sketches,omitempty"` // of the readers of feeds
+	Earlier  []readers.FeedSketch `json:"earlier,omitempty"`  // by hashes of the edition before
 	Readers  readers.Snapshot     `json:"readers"`            // of shields
 	Traffic  []savedTraffic       `json:"traffic,omitempty"`
 }
@@ -229,7 +238,10 @@ const countersVersion = 4
 func (c *counters) encode(now time.Time) ([]byte, error) {
 	c.countAnswers()
 	for limit := maxSaved; ; limit /= 2 {
-		saved := savedCounters{Saved: now, Readers: c.readers.Snapshot(now, limit), Sketches: c.feeds.Sketches(now, limit)}
+		saved := savedCounters{
+			Saved: now, Readers: c.readers.Snapshot(now, limit),
+			Sketches: c.feeds.Sketches(now, limit), Earlier: c.earlier.Sketches(now, limit),
+		}
 		c.feeds.Take(c.traffic.countAnswers)
 		saved.Traffic = c.traffic.saved(limit)
 		data, err := saved.encode()
@@ -250,7 +262,7 @@ func (s *savedCounters) encode() ([]byte, error) {
 }
 
 // decodeCounters decodes the saved counters of a node. Of those of version 3, the readers of
-// gateways are dropped, and so are the sketches, whose hashes have no key.
+// gateways are dropped, and the sketches are [savedCounters.Earlier].
 func decodeCounters(data []byte) (*savedCounters, error) {
 	if len(data) == 0 || data[0] != countersVersion && data[0] != 3 {
 		return nil, errors.New("they were written by another version")
@@ -271,7 +283,7 @@ func decodeCounters(data []byte) (*savedCounters, error) {
 		return nil, err
 	}
 	if data[0] == 3 {
-		saved.Sketches = nil
+		saved.Sketches, saved.Earlier = nil, saved.Sketches
 		for i, list := range saved.Readers {
 			saved.Readers[i] = slices.DeleteFunc(list, func(c readers.Counters) bool { return !IsShielded(c.Feed) })
 		}
@@ -292,5 +304,6 @@ func (e *Engine) Readers(ctx context.Context, o readers.ReportOptions) status.Re
 // Subscribers estimates how many readers a feed had in the last week or two, on all nodes.
 func (e *Engine) Subscribers(feed string) int {
 	e.counters.countAnswers()
-	return e.counters.feeds.Subscribers(feed, time.Now())
+	now := time.Now()
+	return max(e.counters.feeds.Subscribers(feed, now), e.counters.earlier.Subscribers(feed, now))
 }

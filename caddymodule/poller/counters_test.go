@@ -251,16 +251,20 @@ func TestForeignCounters(t *testing.T) {
 }
 
 // Of the counters of version 3, the readers of gateways go at once, in the store too, and on all
-// nodes. Counts without names stay: traffic and the statistics of shields.
+// nodes. Counts without names stay: traffic, the statistics of shields, and the numbers of subscribers
+// until they age out.
 func TestEarlierCounters(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
+		time.Sleep(time.Until(time.Unix(3000*7*24*3600, 0))) // a week begins
 		const shielded = "shield:0123 https://blog.example/feed"
 		statistics := readers.NewStatistics(readers.Period)
 		for feed, agent := range map[string]string{someFeed: "AliceReader/1", shielded: "B/1"} {
 			statistics.Record(readers.Request{Time: time.Now(), Feed: feed, UserAgent: agent, Client: netip.MustParseAddr("192.0.2.1"), Method: "GET", Status: 200, Bytes: 1})
 		}
 		feeds := readers.NewFeeds(nil)
-		feeds.Feed(someFeed).CountReader(7)
+		for i := range uint64(3) {
+			feeds.Feed(someFeed).CountReader(i * 0x9e3779b97f4a7c15)
+		}
 		saved := savedCounters{
 			Saved: time.Now(), Readers: statistics.Snapshot(time.Now(), 10), Sketches: feeds.Sketches(time.Now(), 10),
 			Traffic: []savedTraffic{{trafficKey{Feed: someFeed}, status.Traffic{Requests: 5}}},
@@ -296,8 +300,14 @@ func TestEarlierCounters(t *testing.T) {
 		if n := e.Traffic(t.Context(), all, all).Total.Requests; n != 10 {
 			t.Errorf("%d requests, want 10", n)
 		}
-		if n := e.Subscribers(someFeed); n != 0 {
-			t.Errorf("%d subscribers by hashes without a key", n)
+		e.Answered(readers.Request{Feed: someFeed, UserAgent: "A/1", Client: netip.MustParseAddr("192.0.2.1"), Status: 200})
+		for _, want := range []int{3, 3, 0} { // weeks later; of the new reader the week is not repeated
+			if n := e.Subscribers(someFeed); n != want {
+				t.Errorf("%d subscribers, want %d", n, want)
+			}
+			e.counters.close()
+			time.Sleep(7*24*time.Hour + time.Minute)
+			e = startNode(t, s, "one")
 		}
 		e.counters.close()
 	})

@@ -48,6 +48,7 @@ type child struct {
 type setup struct {
 	app     string // lines of the app pollard
 	site    string // the site's
+	anyHost bool   // the site is for any host
 	servers string // of the global option servers
 }
 
@@ -81,6 +82,10 @@ func configure(t *testing.T, s setup) *child {
 	t.Helper()
 	dir := t.TempDir()
 	c := &child{t: t, dir: filepath.Join(dir, "store"), file: filepath.Join(dir, "Caddyfile"), log: filepath.Join(dir, "log"), address: loopback.FreeAddress(t), admin: loopback.FreeAddress(t)}
+	site := c.address
+	if s.anyHost {
+		site = site[strings.LastIndexByte(site, ':'):]
+	}
 	stage.WriteFile(t, c.file, fmt.Sprintf(`{
 	admin %s
 	persist_config off
@@ -102,7 +107,7 @@ func configure(t *testing.T, s setup) *child {
 http://%s {
 	%s
 }
-`, c.admin, s.servers, c.log, c.dir, s.app, c.address, s.site))
+`, c.admin, s.servers, c.log, c.dir, s.app, site, s.site))
 	return c
 }
 
