@@ -127,7 +127,7 @@ func (f *Feed) answerHub(w http.ResponseWriter, r *http.Request, p feedstate.Sub
 				update.Why += ": " + feedurl.RedactText(feedurl.Short(why, 100))
 			}
 			f.logHub("hub has denied a subscription", p)
-			_ = f.setHub(update)
+			f.setHub(update)
 		}
 		w.WriteHeader(http.StatusOK)
 		return
@@ -137,7 +137,7 @@ func (f *Feed) answerHub(w http.ResponseWriter, r *http.Request, p feedstate.Sub
 				update.Lease = now.Add(leaseOf(one("hub.lease_seconds")))
 			}
 			f.logHub("hub has confirmed a request", p)
-			_ = f.setHub(update)
+			f.setHub(update)
 		}
 		h := w.Header()
 		h.Set("Content-Type", "text/plain")
@@ -190,7 +190,7 @@ func (f *Feed) takePush(w http.ResponseWriter, r *http.Request, p feedstate.Subs
 		f.cache.log().Debug("push without a valid signature", f.cache.urlField(f.key.String()))
 		return
 	}
-	_ = f.notePush(key.mark(f.id, p.HubRequest)) // if that fails, memory has it
+	f.notePush(key.mark(f.id, p.HubRequest))
 	f.pollPushed()
 }
 
@@ -213,7 +213,7 @@ func signatureOf(fields []string, secret string) (mac hash.Hash, want []byte) {
 const pushFloor = 5 * time.Minute
 
 // notePush records that a push, or a publish ping, has come: in the store as well, unless one waits there already.
-func (f *Feed) notePush(mark string) error {
+func (f *Feed) notePush(mark string) {
 	s, now := f.state.Load(), f.cache.now().Round(0).UTC()
 	h := feedstate.HubState{For: mark, Pushed: now}
 	if granted := f.grantedAt(s); !now.After(granted) {
@@ -221,9 +221,9 @@ func (f *Feed) notePush(mark string) error {
 	}
 	if f.pushed(s) {
 		f.note(h)
-		return nil
+	} else {
+		f.setHub(h)
 	}
-	return f.setHub(h)
 }
 
 // pollPushed starts the poll that a push has asked for, if it may be made now. Otherwise the push waits in the

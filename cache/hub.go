@@ -109,7 +109,7 @@ func (c *Cache) askHub(key hubKey, f *Feed, r feedstate.HubRequest, private bool
 	}
 	c.log().Warn("hub was asked in vain", c.urlField(f.key.String()), zap.String("hub", feedurl.Redact(r.Hub)), zap.String("mode", r.Mode), errField(err))
 	if r != f.state.Load().Feed.Push.Ended { // the lease of that one ends by itself
-		_ = f.setHub(feedstate.HubState{For: key.mark(f.id, r), Refused: c.now().Round(0).UTC(), Wait: until.Round(0).UTC(), Why: feedurl.RedactText(feedurl.Message(err.Error()))})
+		f.setHub(feedstate.HubState{For: key.mark(f.id, r), Refused: c.now().Round(0).UTC(), Wait: until.Round(0).UTC(), Why: feedurl.RedactText(feedurl.Message(err.Error()))})
 	}
 }
 
@@ -146,17 +146,15 @@ func (f *Feed) note(h feedstate.HubState) {
 
 // setHub records what a hub has said, here and in the store. If the store cannot be written, or a
 // poll under way on another node does not know of it yet, it learns with [Cache.storeReaders].
-func (f *Feed) setHub(h feedstate.HubState) error {
+func (f *Feed) setHub(h feedstate.HubState) {
 	f.note(h)
 	add := f.addNews()
 	if add == nil {
-		return nil
+		return
 	}
 	ctx, cancel := context.WithTimeout(f.cache.open, hubTimeout)
 	defer cancel()
-	err := f.cache.store.Touch(ctx, map[store.ID]store.Asked{f.id: {Ago: -1, FeedState: add}})
-	if err == nil {
+	if f.cache.store.Touch(ctx, map[store.ID]store.Asked{f.id: {Ago: -1, FeedState: add}}) == nil {
 		f.newsStored()
 	}
-	return err
 }
