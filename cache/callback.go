@@ -214,12 +214,8 @@ const pushFloor = 5 * time.Minute
 
 // notePush records that a push, or a publish ping, has come: in the store as well, unless one waits there already.
 func (f *Feed) notePush(mark string) {
-	s, now := f.state.Load(), f.cache.now().Round(0).UTC()
-	h := feedstate.HubState{For: mark, Pushed: now}
-	if granted := f.grantedAt(s); !now.After(granted) {
-		h.Pushed = granted.Add(1).Round(0).UTC() // the clock was set back, or is not that exact
-	}
-	if f.pushed(s) {
+	h := feedstate.HubState{For: mark, Pushed: f.cache.now().Round(0).UTC()}
+	if f.pushed(f.state.Load()) {
 		f.note(h)
 	} else {
 		f.setHub(h)
@@ -245,12 +241,7 @@ func (c *Cache) pollAllPushed() {
 // pushed reports whether a push, or a publish ping, has come since the last poll was granted.
 func (f *Feed) pushed(s *feedstate.State) bool {
 	last := s.Feed.Push.State.With(f.hub.Load()).Pushed
-	return !last.IsZero() && last.After(f.grantedAt(s))
-}
-
-// grantedAt returns when the last poll was granted, by the wall clock.
-func (f *Feed) grantedAt(s *feedstate.State) time.Time {
-	return f.cache.now().Add(s.Granted - f.cache.elapsed())
+	return !last.IsZero() && last.After(f.cache.now().Add(s.Granted-f.cache.elapsed()))
 }
 
 // pushWaits reports whether a push, or a publish ping, may cause a poll now. That is tried once in pushFloor, or
