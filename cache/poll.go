@@ -5,6 +5,7 @@ package cache
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"runtime/debug"
 	"time"
@@ -73,10 +74,7 @@ func (f *Feed) run(ctx context.Context, e pollRequest) {
 	e.poll.send()
 	var large largeBody
 	defer large.done()
-	v := f.classify(s, f.ask(ctx, claim, s, rules, &large))
-	v.Pushed = e.pushed
-	f.cache.noticeNetwork(f, s, v.Answer)
-	next, o := f.outcomeOf(s, v, planned, rules)
+	v, next, o := f.attempt(ctx, claim, s, e, planned, rules, &large)
 	o.Host = origin.Host(f.key.URL())
 	f.complete(ctx, s, &next, v, lease, o)
 }
@@ -99,7 +97,8 @@ func (f *Feed) putOff(s *feedstate.State, e pollRequest, origin Origin, rules po
 	return s.Raised(m.Wall, rules), policy.HintFloor
 }
 
-// recoverPanic logs a panic, whatever it was that the origin has sent. The feed's claim stands until it expires.
+// recoverPanic logs a panic that did not become a failure of the poll. The feed's claim
+// stands until it expires.
 func (f *Feed) recoverPanic() {
 	if p := recover(); p != nil {
 		f.cache.log().Error("poll panicked, the feed waits until its claim expires", f.cache.urlField(f.key.String()), zap.Any("panic", p), zap.ByteString("stack", debug.Stack()))
@@ -125,6 +124,29 @@ func (f *Feed) granted(lease *store.Lease) *feedstate.State {
 	shown.Due, shown.Version, shown.Response = old.Due, kept.Version, kept.Response
 	f.publish(&shown)
 	return &s
+}
+
+// attempt makes the request, classifies the answer, and makes an outcome of it. A panic is a failure
+// like any other, of which nothing else counts: a poll that was claimed has an outcome, whatever the
+// origin sends.
+func (f *Feed) attempt(ctx context.Context, g *grant, s *feedstate.State, e pollRequest, planned time.Duration, rules policy.Rules, large *largeBody) (v feedstate.Classified, next feedstate.State, o store.Outcome) {
+	a := policy.Answer{Asked: f.cache.now(), URL: f.key.String()}
+	defer func() {
+		if p := recover(); p != nil {
+			f.cache.log().Error("poll panicked", f.cache.urlField(f.key.String()), zap.Any("panic", p), zap.ByteString("stack", debug.Stack()))
+			v = feedstate.Classified{Pushed: e.pushed, Result: status.ResultFailed, Answer: policy.Answer{
+				Asked: a.Asked, At: f.cache.now(), URL: f.key.String(), Pauses: a.Pauses, Failure: policy.FailureInternal,
+				Err: errors.New("the gateway cannot deal with the answer: see its log"),
+			}}
+			next, o = f.outcomeOf(s, v, planned, rules)
+		}
+	}()
+	a = f.ask(ctx, g, s, rules, large)
+	v = f.classify(s, a)
+	v.Pushed = e.pushed
+	f.cache.noticeNetwork(f, s, v.Answer)
+	next, o = f.outcomeOf(s, v, planned, rules)
+	return v, next, o
 }
 
 // classify decides what an answer means for the feed.
