@@ -150,14 +150,91 @@ func (c *Cache) Forget(ctx context.Context, key string) error {
 
 // Ping says that a shielded feed has changed: the next request polls it unconditionally, on all nodes, as
 // soon as MinInterval has passed since its last poll. Retry-After, rate limits and back-off stand. It fails with
-// [ErrUnknownFeed], or if the store cannot be read.
+// [ErrUnknownFeed], or if the store cannot be written.
 func (c *Cache) Ping(ctx context.Context, key string) error {
 	f, err := c.existing(ctx, key)
 	if err != nil {
 		return err
 	}
 	f = f.use()
-	defer f.leave()
-	f.notePush("ping")
+	if !f.pinged.CompareAndSwap(false, true) {
+		f.leave()
+		return nil // an earlier one has to wait
+	}
+	end := func() {
+		f.pinged.Store(false)
+		f.leave()
+	}
+	began := c.elapsed()
+	wait, err := f.ping(ctx, began)
+	if wait <= 0 || err != nil {
+		end()
+		return err
+	}
+	if !c.background(func() {
+		defer end()
+		for wait > 0 && err == nil && sleep(c.open, wait) {
+			wait, err = f.ping(c.open, began)
+		}
+		if err != nil && c.open.Err() == nil {
+			c.log().Warn("publish ping is lost, as the store cannot be written", c.urlField(f.key.String()), errField(err))
+		}
+	}) {
+		end()
+	}
 	return nil
+}
+
+// pingChanges reports whether a ping changes when or how a feed is polled next.
+func pingChanges(s *feedstate.State, started, now time.Duration) bool {
+	soon := s.Feed.History.Failures > 0 || s.DueAt(now) // back-off stands
+	return !s.Ended && s.NotBefore <= now && s.Granted <= started &&
+		!(soon && (s.Version == 0 || s.Doubtful(false, true) != nil))
+}
+
+// ping makes a feed due because of a ping. If that is too early, it returns how long to wait.
+func (f *Feed) ping(ctx context.Context, started time.Duration) (wait time.Duration, err error) {
+	c := f.cache
+	if f.underWay() == nil && !pingChanges(f.state.Load(), started, c.elapsed()) { // usual for many pings
+		return 0, nil
+	}
+	own, _ := f.blockPolls()
+	if own == nil {
+		return time.Second, nil // the answer may be older than the ping
+	}
+	defer f.finish(own)
+	s, now, floor := f.state.Load(), c.elapsed(), f.rules().MinInterval
+	if !pingChanges(s, started, now) {
+		return 0, nil
+	}
+	due, waits := s.Due, s.Feed.History.Failures > 0 // back-off stands
+	wait = floor - (now - s.Granted)
+	if age := c.now().Sub(s.Last.At); age >= 0 { // a request may arrive long after its poll was granted
+		wait = max(wait, floor-age)
+	}
+	if wait > 0 {
+		return wait, nil
+	}
+	// All nodes see a claim that is returned at once.
+	lease, err := c.store.Claim(ctx, store.Claim{
+		ID: f.id, URL: f.key.String(), Hold: s.LeaseTime(f.rules()), Floor: max(floor, time.Nanosecond), Configured: f.configured(),
+	})
+	if err != nil {
+		return 0, err
+	}
+	s = f.adopt(lease.Record)
+	if lease.Denied != "" {
+		return lease.Wait, nil // another node has polled the feed
+	}
+	next, in := *s, time.Duration(0)
+	if waits {
+		in = max(0, due-c.elapsed())
+	}
+	next.Doubt()
+	next.DeferredUntil, next.Due = 0, c.elapsed()+in
+	if err := f.commit(ctx, s, &next, &lease, store.Outcome{In: in}, false); err != nil {
+		return 0, err
+	}
+	f.publish(&next)
+	return 0, nil
 }

@@ -249,9 +249,6 @@ func TestReadersDoNotPollWhatIsGone(t *testing.T) {
 	}
 }
 
-// shieldKey is the key of a shielded feed.
-const shieldKey = "shield/feed.xml"
-
 // MinInterval counts from the end of a poll for pings as well: its request may have arrived only then.
 func TestPingAfterASlowPoll(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -263,16 +260,14 @@ func TestPingAfterASlowPoll(t *testing.T) {
 			time.Sleep(10 * time.Second)
 			ended = time.Now()
 			return ok(rss(1, ""), "Cache-Control", "max-age=86400")
-		})
-		g.settings.Site = func(string) cache.Origin { return g.origin }
-		g.open()
-		g.get(shieldKey)
+		}).open()
+		g.get(feedURL)
 		for range 62 * 12 { // each 5 s
-			if err := g.Ping(t.Context(), shieldKey); err != nil {
+			if err := g.Ping(t.Context(), feedURL); err != nil {
 				t.Fatal(err)
 			}
 			time.Sleep(5 * time.Second)
-			g.get(shieldKey)
+			g.get(feedURL)
 		}
 		if n := g.origin.polls(); n != 2 {
 			t.Errorf("%d polls, want 2", n)
@@ -292,12 +287,11 @@ func TestPingsAtSeveralNodes(t *testing.T) {
 			return ok(rss(int(entries.Load()), ""), "Cache-Control", "max-age=86400")
 		}}
 		db := sharedStore(t)
-		settings := cache.Settings{Site: func(string) cache.Origin { return origin }}
-		one, two := node(t, db, origin, settings), node(t, db, origin, settings)
+		one, two := node(t, db, origin, cache.Settings{}), node(t, db, origin, cache.Settings{})
 		ping := func(nodes ...*gateway) {
 			t.Helper()
 			for _, n := range nodes {
-				if err := n.Ping(t.Context(), shieldKey); err != nil {
+				if err := n.Ping(t.Context(), feedURL); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -305,13 +299,13 @@ func TestPingsAtSeveralNodes(t *testing.T) {
 		}
 		expect := func(when, want string, most int64) {
 			t.Helper()
-			wantBody(t, one.get(shieldKey), 200, want)
-			wantBody(t, two.get(shieldKey), 200, want)
+			wantBody(t, one.get(feedURL), 200, want)
+			wantBody(t, two.get(feedURL), 200, want)
 			if n := polls.Load(); n != most {
 				t.Errorf("%s: %d polls, want %d", when, n, most)
 			}
 		}
-		two.get(shieldKey)
+		two.get(feedURL)
 		expect("at first", "Entry 1", 1)
 
 		time.Sleep(2 * time.Hour)

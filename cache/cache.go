@@ -120,6 +120,7 @@ type Cache struct {
 	short     atomic.Bool         // the disk of the store is nearly full, and the log says so
 	key       atomic.Pointer[hubKey]
 	asking    atomic.Int64 // requests to hubs that wait or are in flight
+	pushing   atomic.Int64 // pushes that wait for their polls in memory
 
 	// Trouble.
 	offline    offline

@@ -127,7 +127,9 @@ func (f *Feed) answerHub(w http.ResponseWriter, r *http.Request, p feedstate.Sub
 				update.Why += ": " + feedurl.RedactText(feedurl.Short(why, 100))
 			}
 			f.logHub("hub has denied a subscription", p)
-			f.setHub(update)
+			if f.setHub(update); p.Live(now) {
+				f.pollPushed(update) // what it has not announced any more
+			}
 		}
 		w.WriteHeader(http.StatusOK)
 		return
@@ -190,8 +192,7 @@ func (f *Feed) takePush(w http.ResponseWriter, r *http.Request, p feedstate.Subs
 		f.cache.log().Debug("push without a valid signature", f.cache.urlField(f.key.String()))
 		return
 	}
-	f.notePush(key.mark(f.id, p.HubRequest))
-	f.pollPushed()
+	f.pollPushed(feedstate.HubState{For: key.mark(f.id, p.HubRequest), Pushed: now})
 }
 
 // signatureOf reads an X-Hub-Signature field: the method and the sum in hexadecimal. The sum is nil
@@ -209,63 +210,94 @@ func signatureOf(fields []string, secret string) (mac hash.Hash, want []byte) {
 	return hmac.New(known, []byte(secret)), want
 }
 
-// pushFloor is the least time between two polls that pushes cause.
-const pushFloor = 5 * time.Minute
+const (
+	// pushFloor is the time between two polls that pushes cause.
+	pushFloor = 5 * time.Minute
+	// maxPushTries is how often the poll is tried that a push asks for, each time after pushFloor.
+	maxPushTries = 12
+	// maxPushing is how many pushes may wait for their polls in memory.
+	maxPushing = 1024
+)
 
-// notePush records that a push, or a publish ping, has come: in the store as well, unless one waits there already.
-func (f *Feed) notePush(mark string) {
-	h := feedstate.HubState{For: mark, Pushed: f.cache.now().Round(0).UTC()}
-	if f.pushed(f.state.Load()) {
-		f.note(h)
-	} else {
+// pollPushed polls the feed because of a push: at once, unless a push has caused a poll in the last
+// pushFloor. If it must wait for longer than that, as the origin has asked for a pause, the record has the
+// push, and the next reader after the pause causes the poll, or the regular one comes before. Polls that
+// fail keep their own schedule. However many pushes come, one poll waits.
+func (f *Feed) pollPushed(h feedstate.HubState) {
+	f.note(h)
+	f = f.use()
+	f.mu.Lock()
+	f.pushed = f.cache.elapsed()
+	begin := !f.pushing
+	f.pushing = true
+	f.mu.Unlock()
+	if !begin || !f.cache.background(func() {
+		defer f.leave()
 		f.setHub(h)
+		defer f.cache.pushing.Add(-1)
+		for tries := int(f.cache.pushing.Add(1)) / maxPushing * maxPushTries; ; {
+			wait, done := f.untilPushed(tries)
+			if done || !sleep(f.cache.open, wait) {
+				return
+			}
+			p, joined := f.start(pollRequest{floor: f.pushedFloor(), pushed: true})
+			if p != nil {
+				<-p.done
+			}
+			if !joined { // that one may have been answered before the push
+				tries++
+			}
+		}
+	}) {
+		f.leave()
 	}
 }
 
-// pollPushed starts the poll that a push has asked for, if it may be made now. Otherwise the push waits in the
-// record, and the poll is made within a minute after it may: here, or by the first reader if the feed has left memory.
-func (f *Feed) pollPushed() {
-	if s := f.state.Load(); !f.key.Shielded() && f.pushWaits(s, f.cache.elapsed()) {
-		f.start(f.requestFor(s))
+// untilPushed returns how long the poll must wait that a push asks for. It is done if one has been
+// made since, on any node, or if none may be made.
+func (f *Feed) untilPushed(tries int) (wait time.Duration, done bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	c, s := f.cache, f.state.Load()
+	history := &s.Feed.History
+	if tries >= maxPushTries || s.Granted >= f.pushed && history.Unsent == 0 || s.Ended || s.Feed.Alias != "" || history.Failures > 0 {
+		f.pushing = false
+		return 0, true
 	}
+	now := c.elapsed()
+	wait = max(s.NotBefore-now, min(s.Feed.Push.Polled.Add(pushFloor).Sub(c.now()), pushFloor))
+	if s.Pending(c.now(), now) && f.poll == nil {
+		wait = max(wait, s.Granted+pushFloor-now)
+	}
+	if wait > pushFloor {
+		f.pushing = false
+		return 0, true
+	}
+	if tries > 0 {
+		wait = pushFloor
+	}
+	return max(wait, 0), false
 }
 
-// pollAllPushed does that for all feeds in memory.
-func (c *Cache) pollAllPushed() {
-	c.table.feeds.Range(func(_, f any) bool {
-		f.(*Feed).pollPushed()
-		return true
-	})
-}
-
-// pushed reports whether a push, or a publish ping, has come since the last poll was granted.
-func (f *Feed) pushed(s *feedstate.State) bool {
-	last := s.Feed.Push.State.With(f.hub.Load()).Pushed
-	return !last.IsZero() && last.After(f.cache.now().Add(s.Granted-f.cache.elapsed()))
-}
-
-// pushWaits reports whether a push, or a publish ping, may cause a poll now. That is tried once in pushFloor, or
-// MinInterval after a ping. Pauses that the origin has asked for, and the back-off after failures, stand.
+// pushWaits reports whether a request should cause the poll that a push has asked for and that could not be
+// made then. It does so once in pushFloor.
 func (f *Feed) pushWaits(s *feedstate.State, now time.Duration) bool {
-	if !f.pushed(s) || s.NotBefore > now || s.Ended || s.Feed.Alias != "" || s.Feed.History.Failures > 0 {
+	if s.Feed.Push.Mode == "" || s.NotBefore > now || s.Ended || s.Feed.Alias != "" || s.Feed.History.Failures > 0 {
 		return false
 	}
-	floor, last := pushFloor, s.Feed.Push.Polled
-	if f.key.Shielded() {
-		floor, last = f.rules().MinInterval, s.Last.At
+	pushed := s.Feed.Push.State.With(f.hub.Load()).Pushed
+	if !pushed.After(s.Last.At) || f.cache.now().Sub(pushed) < pushFloor {
+		return false
 	}
-	since, tried := f.cache.now().Sub(last), f.pushTried.Load()
-	return (since < 0 || since >= floor) && (tried == 0 || now-time.Duration(tried) >= floor) && f.pushTried.CompareAndSwap(tried, int64(now))
+	tried := f.pushTried.Load()
+	return (tried == 0 || int64(now)-tried >= int64(pushFloor)) && f.pushTried.CompareAndSwap(tried, int64(now))
 }
 
 // pushedFloor is how long ago the last poll must be. No other node may have claimed one since the state
 // was read, so that of several nodes one makes it.
-func (f *Feed) pushedFloor(s *feedstate.State) time.Duration {
-	now := f.cache.elapsed()
-	switch {
-	case f.key.Shielded():
-		return max(f.rules().MinInterval, time.Nanosecond)
-	case s.Pending(f.cache.now(), now):
+func (f *Feed) pushedFloor() time.Duration {
+	s, now := f.state.Load(), f.cache.elapsed()
+	if s.Pending(f.cache.now(), now) {
 		return pushFloor
 	}
 	return max(now-s.Granted-time.Second, time.Nanosecond)

@@ -34,16 +34,20 @@ type Feed struct {
 	missing     atomic.Uint64                        // the version whose body cannot be read, or that was withdrawn; 0: none
 	groups      atomic.Pointer[[]feedstate.GroupDay] // that asked; nil: none
 	hub         atomic.Pointer[feedstate.HubState]   // nil: nothing
-	pushTried   atomic.Int64                         // when the poll of a push was last tried, as [Cache.elapsed] counts
+	pushTried   atomic.Int64                         // when a request last caused the poll of a push that waits
 	ignored     atomic.Int64                         // pushes without a valid signature
+
+	pinged atomic.Bool // a ping waits for MinInterval
 
 	users   atomic.Int64 // requests that use it: it stays in the table for as long
 	inTable atomic.Bool  // it is in the table, whose size counts it; changed under mu
 
-	mu        sync.Mutex  // guards what follows
-	poll      *inFlight   // the poll under way; nil: there is none
-	token     store.Token // of the last poll that this node has committed, or is committing; 0: none
-	announced bool        // the store has reported that commit
+	mu        sync.Mutex    // guards what follows
+	poll      *inFlight     // the poll under way; nil: there is none
+	token     store.Token   // of the last poll that this node has committed, or is committing; 0: none
+	announced bool          // the store has reported that commit
+	pushed    time.Duration // the last push, as [Cache.elapsed] counts
+	pushing   bool          // pushes are seen to
 
 	outdated atomic.Bool // the store has changed while a poll was under way
 }

@@ -53,7 +53,6 @@ func (c *Cache) maintain(ctx context.Context) {
 				c.trim(ctx)
 			}
 		case <-readers.C:
-			c.pollAllPushed()
 			c.storeReaders(ctx)
 			c.evict() // those whose polls were under way when memory was over its budget
 			c.memory.share(c.table.size.Load())

@@ -68,9 +68,8 @@ func (f *Feed) run(ctx context.Context, e pollRequest) {
 	if e.floor > 0 {
 		planned = s.Due
 	}
-	byHand := e.floor > 0 || f.pushed(s)
 	s = f.granted(lease)
-	s.Unconditional = s.Doubtful(byHand, rules.OwnSite)
+	s.Unconditional = s.Doubtful(e.floor > 0, rules.OwnSite)
 	e.poll.send()
 	var large largeBody
 	defer large.done()

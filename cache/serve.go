@@ -175,8 +175,8 @@ func (f *Feed) requestFor(s *feedstate.State) pollRequest {
 	switch {
 	case s.Version == 0 && f.missing.Load() != 0:
 		e.floor = f.rules().MinInterval
-	case s.Version != 0 && f.pushed(s):
-		e.floor, e.pushed = f.pushedFloor(s), true
+	case s.Version != 0 && !s.DueAt(f.cache.elapsed()): // a push waits
+		e.floor, e.pushed = f.pushedFloor(), true
 	}
 	return e
 }

@@ -37,15 +37,18 @@ func (s *State) Doubtful(byHand, ownSite bool) *policy.Term {
 	case s.Version == 0:
 		return nil
 	case byHand && ownSite:
-		return &policy.Term{Hint: policy.HintStuck, Note: "by hand, or after a publish ping; polled without validators, in case they are wrong"}
+		return &policy.Term{Hint: policy.HintStuck, Note: "by hand; polled without validators, in case they are wrong"}
 	case byHand, s.Last.Confirmed+s.Gap < wait, s.Last.Confirmations < polls:
 		return nil
 	}
 	if ownSite {
-		return &policy.Term{Hint: policy.HintStuck, Note: "only 304s for an hour; polled without validators, in case they are wrong"}
+		return &policy.Term{Hint: policy.HintStuck, Note: "only 304s for an hour, or a publish ping; polled without validators, in case they are wrong"}
 	}
 	return &policy.Term{Hint: policy.HintStuck, Note: fmt.Sprintf("only 304s for %d hours; polled without validators, in case they are wrong", wait/time.Hour)}
 }
+
+// Doubt makes the next poll of a shielded feed unconditional.
+func (s *State) Doubt() { s.Last.Confirmed = max(s.Last.Confirmed, ownConfirmed) }
 
 // updateNotModified counts the polls, and the time, in which there were only 304s.
 func (s *State) updateNotModified(v Classified) {

@@ -86,7 +86,7 @@ func (s *Shield) ping(w http.ResponseWriter, r *http.Request) *poller.Refusal {
 		case err == nil:
 			known = true
 		case !errors.Is(err, cache.ErrUnknownFeed):
-			return &poller.Refusal{Status: http.StatusServiceUnavailable, Reason: "the store cannot be read", RetryAfter: time.Minute}
+			return &poller.Refusal{Status: http.StatusServiceUnavailable, Reason: "the store cannot be written", RetryAfter: time.Minute}
 		}
 	}
 	if !known {
