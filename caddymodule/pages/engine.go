@@ -89,9 +89,12 @@ func complete(f status.Feed, v *Viewer) status.Feed {
 	if v.Named != nil && !v.Named(string(f.URL)) {
 		f.Subscribers, f.LastAsked = 0, time.Time{}
 	}
+	redirected := f.Validators.URL != feedurl.Redact(string(f.URL))
 	f = poller.Complete(f)
 	f.Alias = feedurl.Shown(v.reachable(string(f.Alias)))
-	f.Validators.URL = v.reachable(f.Validators.URL)
+	if redirected {
+		f.Validators.URL = v.reachable(f.Validators.URL)
+	}
 	return f
 }
 
@@ -209,7 +212,7 @@ func (e *engineSource) Readers(ctx context.Context, v *Viewer) (status.Readers, 
 // maxDays is how many days of traffic are shown.
 const maxDays = 400
 
-// Savings returns what origins were spared. Of a gateway, it is that those of all gateways, so that they do not say
+// Savings returns what origins were spared. Of a gateway, it is the sum over all gateways, so that it does not say
 // what one person reads.
 func (e *engineSource) Savings(ctx context.Context, v *Viewer, limit int) (status.Savings, error) {
 	counted, named := v.shownKey, v.shownKey

@@ -47,6 +47,9 @@ func (g Gateway) Address(feed string) (string, error) {
 	if err != nil {
 		return "", err
 	}
+	if hasDotSegments(u.Path()) { // readers resolve them, RFC 3986 section 5.2.4
+		return g.prefix + "?url=" + url.QueryEscape(u.String()), nil
+	}
 	if feed = strings.TrimSpace(feed); hasHTTP(feed) {
 		return g.prefix + feed, nil // as written, so that Feed gives it back
 	}
@@ -102,4 +105,14 @@ func unescape(path string) string {
 		}
 	}
 	return ""
+}
+
+func hasDotSegments(path string) bool {
+	for segment := range strings.SplitSeq(path, "/") {
+		switch strings.ReplaceAll(strings.ToLower(segment), "%2e", ".") {
+		case ".", "..":
+			return true
+		}
+	}
+	return false
 }

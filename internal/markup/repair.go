@@ -104,6 +104,10 @@ func Repair(text []byte) []byte {
 	}
 	for i := 0; i < len(text); {
 		if c := text[i]; c == '&' {
+			if !bytes.HasPrefix(text[i:], []byte("&#")) {
+				i++
+				continue // a search takes long, and there may be very many
+			}
 			if reference := numberReference.Find(text[i:]); reference != nil {
 				if r, ok := Character(strings.Trim(string(reference), "&;")); !ok || !isChar(r) {
 					blank(i, i+len(reference))

@@ -164,6 +164,20 @@ func TestRefusalsThatRepeat(t *testing.T) {
 	}
 }
 
+// Answers that cost nothing do not count against the rate.
+func TestNotModifiedIsFree(t *testing.T) {
+	g, d, at := NewLimiter(), Limits{MaxRate: Rate{1, time.Hour}}, start()
+	for range 10 {
+		serve(t, g, d, conditional(poll(at, "Reader/1", "192.0.2.1")))
+	}
+	if v := serve(t, g, d, poll(at, "Reader/1", "192.0.2.1")); v.Status != 0 {
+		t.Errorf("the first full answer after 304s: %+v", v)
+	}
+	if v := serve(t, g, d, poll(at, "Reader/1", "192.0.2.1")); v.Status != 429 || v.Until.Sub(at) != time.Hour {
+		t.Errorf("the second one: %+v", v)
+	}
+}
+
 // A clock that is set back does not make a wait longer than the interval.
 func TestClockSetBack(t *testing.T) {
 	for _, d := range []Limits{{Unconditional: time.Hour}, {MaxRate: Rate{2, time.Hour}}, {Unconditional: time.Hour, Fleet: "Reader"}} {

@@ -30,6 +30,7 @@ type gateway struct {
 	options    Options
 	found      opening
 	clock      atomic.Int64 // the virtual time, in Unix nanoseconds; it never goes back
+	last       time.Time    // of the last line that was replayed
 	origin     *origin      // nil before the first request
 	sizes      sizes
 	engine     *cache.Cache

@@ -77,14 +77,18 @@ func Run(ctx context.Context, logs []io.Reader, o Options) (*Report, error) {
 	return s.finish(), nil
 }
 
+// farApart is how much later than the line before it a line is not believed alone.
+const farApart = 24 * time.Hour
+
 // reportAfter is how many lines are replayed between two reports of progress.
 const reportAfter = 1000
 
 func (s *gateway) replayAll(ctx context.Context, log *accessLog) error {
+	var late *Line // more than a day later than the line before it: its date is wrong, unless the next line is as late
 	for {
 		text, err := log.next()
 		if errors.Is(err, io.EOF) {
-			return nil
+			return s.replayLine(ctx, late)
 		}
 		if err != nil {
 			return fmt.Errorf("reading the log after %d lines: %w", s.report.Lines, err)
@@ -101,12 +105,32 @@ func (s *gateway) replayAll(ctx context.Context, log *accessLog) error {
 		switch {
 		case errors.Is(err, errOther):
 			s.report.OtherLines++
+			continue
 		case err != nil:
 			s.report.Malformed++
+			continue
+		case late != nil && l.Time.Before(late.Time.Add(-farApart)):
+			s.report.Malformed++
 		default:
-			if err := s.replay(ctx, &l); err != nil {
-				return fmt.Errorf("replaying line %d: %w", s.report.Lines, err)
+			if err := s.replayLine(ctx, late); err != nil {
+				return err
 			}
 		}
+		if late = nil; !s.last.IsZero() && l.Time.Sub(s.last) > farApart {
+			late = &l
+		} else if err := s.replayLine(ctx, &l); err != nil {
+			return err
+		}
 	}
+}
+
+func (s *gateway) replayLine(ctx context.Context, l *Line) error {
+	if l == nil {
+		return nil
+	}
+	s.last = l.Time
+	if err := s.replay(ctx, l); err != nil {
+		return fmt.Errorf("replaying line %d: %w", s.report.Lines, err)
+	}
+	return nil
 }

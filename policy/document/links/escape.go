@@ -125,8 +125,10 @@ func (t *text) unescape(raw []byte, in syntax) (length int) {
 			return end + 1
 		}
 	}
-	if m := entity.FindSubmatch(raw); m != nil && xml.HTMLEntity[string(m[1])] == "" {
-		t.unknown = true
+	if bytes.IndexByte(raw[:min(len(raw), 400)], ';') > 0 { // a search takes longer, and there may be very many &
+		if m := entity.FindSubmatch(raw); m != nil && xml.HTMLEntity[string(m[1])] == "" {
+			t.unknown = true
+		}
 	}
 	t.decoded = append(t.decoded, raw[0])
 	return 1
