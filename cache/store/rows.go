@@ -316,16 +316,17 @@ func lockAll(tx Tx, domains map[string]string, added int, ids ...ID) (map[string
 	if err != nil {
 		return nil, nil, err
 	}
-	for _, id := range sortedIDs(ids[:added]) {
-		tx.Exec(feedIfAbsent, id[:])
-	}
-	feeds, err := lockFeeds(tx, ids)
-	for _, id := range ids[:added] {
-		if err == nil && feeds[id] == nil { // another node has removed it just now
-			err = errors.New("rows of feeds disappear")
+	for range 2 { // another node may remove a row before it is locked
+		for _, id := range sortedIDs(ids[:added]) {
+			tx.Exec(feedIfAbsent, id[:])
+		}
+		feeds, err := lockFeeds(tx, ids)
+		missing := slices.ContainsFunc(ids[:added], func(id ID) bool { return feeds[id] == nil })
+		if err != nil || !missing {
+			return hosts, feeds, err
 		}
 	}
-	return hosts, feeds, err
+	return nil, nil, errors.New("rows of feeds disappear")
 }
 
 func sortedIDs(ids []ID) []ID {

@@ -4,12 +4,14 @@
 package postgres_test
 
 import (
+	"context"
 	"crypto/x509"
 	"encoding/pem"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -117,6 +119,23 @@ func TestWarnings(t *testing.T) {
 			t.Errorf("no warning of %s in %v", setting, logs.All())
 		}
 	}
+}
+
+// TestOpenTogether starts several nodes on an empty database at the same time.
+func TestOpenTogether(t *testing.T) {
+	url := server(t).Database(t)
+	var wg sync.WaitGroup
+	for range 6 {
+		wg.Go(func() {
+			s, err := postgres.Open(context.Background(), postgres.Options{URL: url})
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			s.Close()
+		})
+	}
+	wg.Wait()
 }
 
 // TestOpenRefuses leaves the tables of others as they are. An empty schema may have been made for us.
