@@ -31,7 +31,7 @@ func TestPace(t *testing.T) {
 		overdue, polls, tick := tt.backlog, 0.0, prefetchTick+tt.grant
 		for passed := tick; passed < tt.length; passed += tick {
 			overdue += tt.rate * tick.Seconds()
-			n := min(float64(p.tick(time.Hour+passed, int64(overdue))), overdue)
+			n := min(float64(p.tick(time.Hour+passed, int64(overdue), 1000)), overdue)
 			if overdue -= n; passed >= tt.length-time.Minute {
 				polls += n
 			}
@@ -39,7 +39,7 @@ func TestPace(t *testing.T) {
 		if overdue > tt.overdue || polls > tt.polls || polls < tt.rate*60*0.99-1 {
 			t.Errorf("%+v: %v are overdue in the end, %v polls in the last minute", tt, overdue, polls)
 		}
-		if n := p.tick(time.Hour+tt.length+20*time.Second, 2000); n > 100 {
+		if n := p.tick(time.Hour+tt.length+20*time.Second, 2000, 1000); n > 100 {
 			t.Errorf("%d polls start at once", n)
 		}
 	}

@@ -36,7 +36,7 @@ func (c *Cache) prefetch(ctx context.Context) {
 		}
 		wait, more := c.claimDue(ctx, &p)
 		if more {
-			sleep(ctx, max(wait, prefetchTick))
+			sleep(ctx, wait)
 		} else {
 			c.waitForChange(ctx, min(max(wait, prefetchTick), dueEvery))
 		}
@@ -46,8 +46,9 @@ func (c *Cache) prefetch(ctx context.Context) {
 // claimDue claims feeds that are due and starts their polls. It returns when to look
 // again, and whether that holds even if something changes before.
 func (c *Cache) claimDue(ctx context.Context, p *pace) (wait time.Duration, more bool) {
-	// If feeds of some rank cannot have a place, only those of ranks 1 and 2 are claimed.
-	limit := int(c.inFlight.free(store.RankPublicNew))
+	// If feeds of some rank cannot have a place, only those of ranks 1 and 2 are claimed. All that are claimed may
+	// be of one owner, which has half of the places: a claim without a place would have to be returned.
+	limit := int(c.inFlight.free(store.RankPublicNew)+1) / 2
 	short := limit == 0
 	if short {
 		limit = int(c.inFlight.free(store.RankOperator))
@@ -58,6 +59,7 @@ func (c *Cache) claimDue(ctx context.Context, p *pace) (wait time.Duration, more
 	if !c.mayClaim() {
 		return time.Second, true
 	}
+	places := limit
 	_, offline := c.offline.is()
 	switch {
 	case offline:
@@ -71,7 +73,7 @@ func (c *Cache) claimDue(ctx context.Context, p *pace) (wait time.Duration, more
 				overdue = totals.Overdue
 			}
 		}
-		if limit = min(limit, p.tick(c.elapsed(), overdue)); limit == 0 {
+		if limit = p.tick(c.elapsed(), overdue, limit); limit == 0 {
 			return prefetchTick, true
 		}
 	}
@@ -98,6 +100,8 @@ func (c *Cache) claimDue(ctx context.Context, p *pace) (wait time.Duration, more
 	switch {
 	case more:
 		return wait, true
+	case p.behind && limit == places:
+		return prefetchTick / 4, true // polls that end soon leave places for more
 	case p.behind:
 		return prefetchTick, true
 	}
@@ -189,17 +193,17 @@ const (
 	longestTick = 4 * prefetchTick
 )
 
-// pace decides how many polls may start with a tick: a share of those that are overdue.
+// pace decides how many polls may start with a tick: a share of those that are overdue, if there are places for them.
 type pace struct {
 	behind bool // the last claim has found as many as might start
 	starts rate.Limiter
 }
 
-func (p *pace) tick(now time.Duration, overdue int64) int {
+func (p *pace) tick(now time.Duration, overdue int64, places int) int {
 	at, most := time.Unix(0, int64(now)), max(minRate, float64(overdue)/backlog.Seconds())
 	p.starts.SetLimitAt(at, rate.Limit(most))
 	p.starts.SetBurstAt(at, max(1, int(most*longestTick.Seconds())))
-	n := int(p.starts.TokensAt(at))
+	n := min(int(p.starts.TokensAt(at)), places)
 	p.starts.AllowN(at, n)
 	return n
 }
