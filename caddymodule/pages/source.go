@@ -58,7 +58,7 @@ func (v *Viewer) shown(key, from string, groups []feedstate.Group) bool {
 	return v.Shown != nil && v.Shown(key, from, groups)
 }
 
-// shownKey reports whether the feed of a key is shown, whoever asked for it.
+// shownKey reports whether the feed of a key is shown, whichever client asked for it.
 func (v *Viewer) shownKey(key string) bool { return v.shown(key, "", nil) }
 
 // ErrUnknown reports that a feed is not known, or not shown by these pages.

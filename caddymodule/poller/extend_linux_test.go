@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// While a store is opened, systemd is told each 20 s to wait another minute, and then no more. Caddy reads the name of
+// While a store is opened, systemd is asked each 20 s to wait another minute, and then no more. Caddy reads the name of
 // systemd's socket when the process starts, so that is another process.
 func TestStartIsExtended(t *testing.T) {
 	const child = "POLLARD_TEST_EXTEND_START"

@@ -87,7 +87,7 @@ func damages(h Harness) (all []damage) {
 }
 
 // damaged damages feeds, of each one value. A damaged record may be polled once too early, or late by a week at most, and has no
-// body of another one; no reader is told to wait longer. A feed whose host or pause is damaged is polled when it is due, and then its spacing and pauses count
+// body of another one; no reader gets a longer Retry-After. A feed whose host or pause is damaged is polled when it is due, and then its spacing and pauses count
 // again. One that is whole is as it was.
 func damaged(t *testing.T, h Harness) {
 	if h.Exec == nil {
