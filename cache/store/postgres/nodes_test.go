@@ -123,7 +123,7 @@ func (r *nodes) poll(ctx context.Context, s store.Store, random *rand.Rand, aske
 	}
 }
 
-// act makes one call. What has become of one that outlasts the patience of its caller is not known.
+// act makes one call. If its caller gives up first, its outcome is not known.
 func (r *nodes) act(t *testing.T, s store.Store, random *rand.Rand, patience time.Duration) {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()

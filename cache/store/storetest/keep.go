@@ -19,7 +19,7 @@ import (
 	"github.com/feedpollard/pollard/cache/store"
 )
 
-// kill ends the store after each kind of call that has to be durable. What it says then is what it said before.
+// kill ends the store after each kind of call that has to be durable. It gives the same answers then as before.
 func kill(t *testing.T, h Harness) {
 	if h.Kill == nil {
 		t.Skip("no way to kill this store")
