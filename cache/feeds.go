@@ -56,7 +56,7 @@ func (c *Cache) listed(r *store.Record, shown Shown) (out status.Feed, ok bool) 
 	var some feedstate.Summary
 	now, in, ended := c.elapsed(), r.In, r.In == store.Ended
 	out = status.Feed{ID: hex.EncodeToString(r.ID[:]), URL: feedurl.Shown(r.URL), Configured: c.isConfigured(r.URL)}
-	if f := c.table.known(r.URL); f != nil {
+	if f := c.InMemory(r.URL); f != nil {
 		s := f.state.Load()
 		some = feedstate.Summary{Groups: f.groupDays(s), Title: s.Feed.Version.Title, From: s.Feed.Version.From, Failures: s.Feed.History.Failures, Incident: s.Feed.Incident}
 		in, ended = s.Due-now, s.Ended

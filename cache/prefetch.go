@@ -113,7 +113,7 @@ func (c *Cache) claimDue(ctx context.Context, p *pace) (wait time.Duration, more
 
 // pollLease makes the poll of a feed that has been claimed.
 func (c *Cache) pollLease(lease *store.Lease, leased time.Duration) {
-	f := c.table.known(lease.URL)
+	f := c.InMemory(lease.URL)
 	if f == nil {
 		f = newFeed(c, lease.URL, &feedstate.State{Due: c.elapsed()})
 		s := f.stateFrom(lease.Record, f.state.Load())

@@ -103,7 +103,7 @@ func answersItself(alias, target *feedstate.State) bool {
 
 // pollAlias makes the polls of an alias that a reader causes besides those of its target.
 func (f *Feed) pollAlias(s *feedstate.State) {
-	target := f.cache.table.known(s.Feed.Alias)
+	target := f.cache.InMemory(s.Feed.Alias)
 	if target == nil {
 		return
 	}

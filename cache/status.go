@@ -52,7 +52,7 @@ func (c *Cache) describeAll(records []store.Record) []status.Feed {
 	now, pauses := c.elapsed(), c.pauses()
 	list := make([]status.Feed, 0, len(records))
 	for _, r := range records {
-		if f := c.table.known(r.URL); f != nil {
+		if f := c.InMemory(r.URL); f != nil {
 			list = append(list, c.describe(f.key, f.shown(), f.sinceAsked(now), pauses))
 		} else {
 			list = append(list, c.describe(feedstate.ParseKey(r.URL), feedstate.Of(r, now), r.Asked, pauses))
@@ -174,7 +174,7 @@ func (c *Cache) isConfigured(key string) bool { return c.settings.Load().configu
 
 // Changes is the usual time between two entries of a feed; 0: not known.
 func (c *Cache) Changes(key string) time.Duration {
-	if f := c.table.known(key); f != nil {
+	if f := c.InMemory(key); f != nil {
 		return f.state.Load().Feed.History.Rhythm.Median
 	}
 	return 0

@@ -29,22 +29,19 @@ type table struct {
 	changes atomic.Uint64      // of the store that were noticed
 }
 
-// known returns the feed of a key if it is in memory, and nil otherwise.
-func (t *table) known(key string) *Feed {
-	if f, ok := t.feeds.Load(key); ok {
+// InMemory returns the feed of a key if it is in memory, and nil otherwise.
+func (c *Cache) InMemory(key string) *Feed {
+	if f, ok := c.table.feeds.Load(key); ok {
 		return f.(*Feed)
 	}
 	return nil
 }
 
-// InMemory returns the feed of a key if it is in memory, and nil otherwise.
-func (c *Cache) InMemory(key string) *Feed { return c.table.known(key) }
-
 // Feed returns the feed of a key, which is a canonical URL (package feedurl) or what a shield
 // makes of a request. If it is not in memory, its record is read, once for all requests of the
 // moment. A feed that is not known yet is polled when it is served.
 func (c *Cache) Feed(ctx context.Context, key string) (*Feed, error) {
-	if f := c.table.known(key); f != nil {
+	if f := c.InMemory(key); f != nil {
 		return f, nil
 	}
 	done := c.table.loads.DoChan(key, func() (any, error) { return c.load(c.life, key) })
@@ -59,7 +56,7 @@ func (c *Cache) Feed(ctx context.Context, key string) (*Feed, error) {
 
 // load reads a feed into memory.
 func (c *Cache) load(ctx context.Context, key string) (*Feed, error) {
-	if f := c.table.known(key); f != nil {
+	if f := c.InMemory(key); f != nil {
 		return f, nil // it has just come
 	}
 	f := newFeed(c, key, &feedstate.State{})
@@ -131,7 +128,7 @@ func (c *Cache) admit(f *Feed) *Feed {
 	t := &c.table
 	t.moves.Lock()
 	defer t.moves.Unlock()
-	if other := t.known(f.key.String()); other != nil {
+	if other := c.InMemory(f.key.String()); other != nil {
 		return other
 	}
 	f.mu.Lock()

@@ -122,15 +122,6 @@ func (r *Response) WriteNotModified(w http.ResponseWriter, request http.Header, 
 	w.WriteHeader(http.StatusNotModified)
 }
 
-// isNoLater reports whether the version is not later than the date of a request.
-func (r *Response) isNoLater(dates []string) bool {
-	if len(dates) != 1 {
-		return false
-	}
-	since, ok := httpfield.ParseDate(dates[0])
-	return ok && !r.version.LastModified.After(since)
-}
-
 // Write answers with a representation of the version. It returns the number of bytes sent;
 // there are none to a HEAD.
 func (r *Response) Write(w http.ResponseWriter, request *http.Request, rep *Representation, now time.Time) int64 {
@@ -138,7 +129,11 @@ func (r *Response) Write(w http.ResponseWriter, request *http.Request, rep *Repr
 	h["Vary"], h["Etag"] = r.vary, r.etags[rep.Coding]
 	// A client that compares dates itself, as curl does, would drop the body of a 200 if its own date is not
 	// earlier.
-	if !r.isNoLater(request.Header["If-Modified-Since"]) {
+	var since time.Time
+	if dates := request.Header["If-Modified-Since"]; len(dates) == 1 {
+		since, _ = httpfield.ParseDate(dates[0])
+	}
+	if r.version.LastModified.After(since) {
 		r.setDate(h, now)
 	}
 	h["Content-Type"], h["X-Content-Type-Options"] = r.contentType, noSniff

@@ -242,11 +242,11 @@ func (a *access) ownerOf(e *poller.Engine, from client, canonical string) store.
 	case a.list.has(canonical):
 		return store.Operator
 	case from.token != nil:
-		return e.TokenOf(from.token.name)
+		return e.OwnerOf(store.KindToken, from.token.name)
 	case from.named:
-		return e.AddressOf(from.address)
+		return e.OwnerOf(store.KindAddress, from.address.String())
 	}
-	return e.NetworkOf(from.address)
+	return e.OwnerOf(store.KindPublic, feedurl.Network(from.address).String())
 }
 
 // newAccess resolves the lines of a gateway about access.

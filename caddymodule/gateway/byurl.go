@@ -62,7 +62,7 @@ func parseByURL(u, original *url.URL) (by urlRequest, ok bool) {
 		query = "?" + u.RawQuery
 	}
 	if scheme, after, found := cutScheme(rest); found {
-		if hasPrefixFold(after, "%2f") {
+		if len(after) >= 3 && strings.EqualFold(after[:3], "%2f") {
 			plain, err := url.PathUnescape(after)
 			if err != nil {
 				return urlRequest{}, false
@@ -185,8 +185,4 @@ func basePath(r *http.Request) string {
 	}
 	// Cleaned as those handlers do: a path that begins with two slashes names a host.
 	return strings.TrimSuffix(caddyhttp.CleanPath(base+"/", true), "/")
-}
-
-func hasPrefixFold(s, prefix string) bool {
-	return len(s) >= len(prefix) && strings.EqualFold(s[:len(prefix)], prefix)
 }

@@ -116,6 +116,7 @@ type App struct {
 	rules    policy.Rules             // for all feeds
 	hosts    feedurl.HostTable[*Host] // for the feeds of a host
 	feeds    map[string]policy.Rules  // for the feeds that handlers name, by canonical URL
+	private  map[string]bool          // of these, those that are not public; true: private_upstreams covers the address
 	names    []Names                  // by gateway
 	shields  map[string][]Shield      // of the configuration, by identity
 	engine   *Engine                  // nil: the app holds none
@@ -136,7 +137,6 @@ func (App) CaddyModule() caddy.ModuleInfo {
 // running configuration uses, and opens no file.
 func (a *App) Provision(ctx caddy.Context) error {
 	a.log, a.earlierFound = ctx.Logger(), make(chan struct{})
-	a.feeds, a.shields = make(map[string]policy.Rules), make(map[string][]Shield)
 	if err := a.check(); err != nil {
 		return err
 	}
@@ -163,7 +163,7 @@ func (a *App) Provision(ctx caddy.Context) error {
 // Resolve returns the app of a JSON configuration, which may be empty, with rules and
 // settings but without an engine.
 func Resolve(config json.RawMessage) (*App, error) {
-	a := &App{feeds: make(map[string]policy.Rules), shields: make(map[string][]Shield)}
+	a := new(App)
 	if len(config) > 0 {
 		if err := caddy.StrictUnmarshalJSON(config, a); err != nil {
 			return nil, err
@@ -209,6 +209,7 @@ func (a *App) check() error {
 
 // resolveSettings computes the settings of polls and of the cache.
 func (a *App) resolveSettings(repl *caddy.Replacer) (err error) {
+	a.feeds, a.private, a.shields = make(map[string]policy.Rules), make(map[string]bool), make(map[string][]Shield)
 	origin := upstream.Settings{Version: Version()}
 	if origin.Contact, err = config.Replace(repl, a.Contact); err != nil {
 		return fmt.Errorf("contact: %w", err)
@@ -265,10 +266,8 @@ func (a *App) Rules() policy.Rules { return a.rules }
 // Start takes over the engine of the previous configuration, or opens it.
 func (a *App) Start() error {
 	a.cache.Feeds = slices.Sorted(maps.Keys(a.feeds))
-	for _, feed := range a.cache.Feeds {
-		if a.NamesPrivate(feedurl.MustParse(feed)) {
-			a.log.Info("feed at a private address is polled, as the configuration names it", zap.String("feed", feedurl.Redact(feed)))
-		}
+	for _, feed := range slices.Sorted(maps.Keys(a.private)) {
+		a.log.Info("feed at a private address is polled, as the configuration names it", zap.String("feed", feedurl.Redact(feed)))
 	}
 	return a.engine.takeOver(a)
 }

@@ -324,12 +324,12 @@ func TestAskersAreKeyed(t *testing.T) {
 	one, two, elsewhere := startNode(t, s, "one"), startNode(t, s, "two"), startNode(t, sqlite.NewMemory(nil), "one")
 	of := func(e *Engine) string {
 		address := netip.MustParseAddr("192.168.1.7")
-		return fmt.Sprint(e.TokenOf("alice"), e.AddressOf(address), e.NetworkOf(address), e.GroupOf(7), e.counters.key.Load().Reader("A/1", address))
+		return fmt.Sprint(e.OwnerOf(store.KindToken, "alice"), e.OwnerOf(store.KindAddress, address.String()), e.GroupOf(7), e.counters.key.Load().Reader("A/1", address))
 	}
 	if of(one) != of(two) || of(one) == of(elsewhere) {
 		t.Errorf("%s, %s, elsewhere %s", of(one), of(two), of(elsewhere))
 	}
-	if o := one.TokenOf("alice"); o == store.OwnerOf(store.KindToken, "alice") || o.Kind() != store.KindToken || one.GroupOf(0) != 0 {
+	if o := one.OwnerOf(store.KindToken, "alice"); o == store.OwnerOf(store.KindToken, "alice") || o.Kind() != store.KindToken || one.GroupOf(0) != 0 {
 		t.Errorf("owner %d", o)
 	}
 	for _, e := range []*Engine{one, two, elsewhere} {

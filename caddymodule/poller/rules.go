@@ -147,6 +147,10 @@ func (a *App) Name(feed feedurl.URL, p config.Policy) error {
 		rules = rules.Stricter(other)
 	}
 	a.feeds[feed.String()] = rules
+	ip := feed.Addr()
+	if ip.IsValid() && (!ip.IsGlobalUnicast() || ip.IsPrivate()) || !ip.IsValid() && feed.IsPrivate() {
+		a.private[feed.String()] = slices.ContainsFunc(a.upstream.Private, func(p netip.Prefix) bool { return p.Contains(ip) })
+	}
 	return nil
 }
 
@@ -168,7 +172,8 @@ func (a *App) rulesForHost(feed feedurl.URL) policy.Rules {
 // NamedOnly reports whether a feed at a private address is polled only because the configuration names
 // it, and private_upstreams does not cover that address.
 func (a *App) NamedOnly(u feedurl.URL) bool {
-	return a.NamesPrivate(u) && !slices.ContainsFunc(a.upstream.Private, func(p netip.Prefix) bool { return p.Contains(u.Addr()) })
+	covered, named := a.private[u.String()]
+	return named && !covered
 }
 
 // NamesPrivate reports whether a handler's configuration names this feed at a host that
@@ -176,11 +181,6 @@ func (a *App) NamedOnly(u feedurl.URL) bool {
 // be polled without private_upstreams, because only the operator can name it. A public
 // name with a private address does not count: its owner may have changed the address.
 func (a *App) NamesPrivate(u feedurl.URL) bool {
-	if _, named := a.feeds[u.String()]; !named {
-		return false
-	}
-	if ip := u.Addr(); ip.IsValid() {
-		return !ip.IsGlobalUnicast() || ip.IsPrivate()
-	}
-	return u.IsPrivate()
+	_, named := a.private[u.String()]
+	return named
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/feedpollard/pollard/cache/store"
 	"github.com/feedpollard/pollard/cache/version"
 	"github.com/feedpollard/pollard/caddymodule/poller"
+	"github.com/feedpollard/pollard/internal/feedurl"
 )
 
 // ServeHTTP answers a request from the cache, or lets the origin answer it.
@@ -114,9 +115,9 @@ func (s *Shield) askerOf(r *http.Request, k poller.ShieldKey) store.Owner {
 func (s *Shield) readerOf(r *http.Request) store.Owner {
 	from := poller.Client(r)
 	if poller.Private(from) {
-		return s.engine.AddressOf(from)
+		return s.engine.OwnerOf(store.KindAddress, from.String())
 	}
-	return s.engine.NetworkOf(from)
+	return s.engine.OwnerOf(store.KindPublic, feedurl.Network(from).String())
 }
 
 // answer serves a feed, unless the rules of defend refuse the request.

@@ -13,6 +13,7 @@
 package feedurl
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net"
@@ -37,7 +38,7 @@ type URL struct {
 	user   string     // escaped, without the @; empty: none
 	name   string     // host name in lower case as A-labels, or IP address without brackets
 	addr   netip.Addr // of a name that is an IP address
-	port   string     // decimal
+	port   string     // decimal; empty: that of the scheme
 	path   string     // as sent, beginning with a slash
 	query  string     // as sent, with its question mark; empty: none
 }
@@ -149,8 +150,6 @@ func (u *URL) setHost(host string) error {
 			return err
 		}
 		host = host[:i]
-	} else {
-		u.port = u.defaultPort()
 	}
 	if strings.HasPrefix(host, "[") != strings.Contains(host, ":") || strings.HasPrefix(host, "[") != strings.HasSuffix(host, "]") {
 		return invalid("it names no valid host") // RFC 3986 section 3.2.2: only an IPv6 address stands in brackets
@@ -193,7 +192,6 @@ func userText(user *url.Userinfo) string {
 
 func (u *URL) setPort(raw string) error {
 	if raw == "" {
-		u.port = u.defaultPort()
 		return nil
 	}
 	if strings.Trim(raw, "0123456789") != "" {
@@ -203,7 +201,9 @@ func (u *URL) setPort(raw string) error {
 	if err != nil || number == 0 {
 		return invalid("its port is not between 1 and 65535")
 	}
-	u.port = strconv.FormatUint(number, 10)
+	if port := strconv.FormatUint(number, 10); port != u.defaultPort() {
+		u.port = port
+	}
 	return nil
 }
 
@@ -297,13 +297,13 @@ func (u URL) Name() string { return u.name }
 func (u URL) Addr() netip.Addr { return u.addr }
 
 // Port returns the port in decimal. Default: that of the scheme.
-func (u URL) Port() string { return u.port }
+func (u URL) Port() string { return cmp.Or(u.port, u.defaultPort()) }
 
 // HostPort returns the host for the Host field (RFC 9110 section 7.2): with a port unless
 // that is the scheme's default.
 func (u URL) HostPort() string {
 	switch {
-	case u.port != u.defaultPort():
+	case u.port != "":
 		return net.JoinHostPort(u.name, u.port)
 	case u.addr.Is6():
 		return "[" + u.name + "]"
@@ -312,7 +312,7 @@ func (u URL) HostPort() string {
 }
 
 // Address returns host and port, for a dialer.
-func (u URL) Address() string { return net.JoinHostPort(u.name, u.port) }
+func (u URL) Address() string { return net.JoinHostPort(u.name, u.Port()) }
 
 // Origin returns scheme, host and port (RFC 6454), to which credentials are bound.
 func (u URL) Origin() string { return u.scheme + "://" + u.HostPort() }
