@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -137,8 +138,11 @@ func openStore(ctx context.Context, module poller.Store, create bool, stderr io.
 		owner = disk.KeepOwner(directory.Path(), "feeds.sqlite*")
 	}
 	db, err := module.Open(ctx, warnings(stderr))
-	if errors.Is(err, store.ErrLocked) {
+	switch {
+	case errors.Is(err, store.ErrLocked):
 		err = fmt.Errorf("%s is in use by another process: stop that one before (%w)", module, err)
+	case errors.Is(err, fs.ErrPermission):
+		err = fmt.Errorf("%s belongs to another user: run this with sudo (%w)", module, err)
 	}
 	if err != nil {
 		return nil, err

@@ -91,10 +91,10 @@ func remedy(err error) error {
 	return err
 }
 
-// Exists reports whether a directory has a store.
+// Exists reports whether a directory has a store, or may have one that this user cannot see.
 func Exists(dir string) bool {
 	_, err := os.Stat(filepath.Join(dir, fileName))
-	return err == nil
+	return err == nil || errors.Is(err, fs.ErrPermission)
 }
 
 func (d *database) open() (err error) {
