@@ -106,7 +106,9 @@ func (d *database) runSteps(ctx context.Context, tx pgx.Tx) error {
 		d.log.Info("the tables are brought up to the present version: do not stop Pollard",
 			zap.String("store", d.place), zap.Int("from", version), zap.Int("to", store.Version))
 		defer func() {
-			d.log.Info("the tables are brought up", zap.Duration("took", time.Since(began)), zap.Error(err))
+			if err == nil {
+				d.log.Info("the tables are brought up", zap.Duration("took", time.Since(began)))
+			}
 		}()
 	}
 	if err = run(slices.Concat(steps[version:]...)...); err != nil {

@@ -83,6 +83,9 @@ func TestBringUp(t *testing.T) {
 		}()
 	}
 	eventually(t, "it says that it waits", func() bool { return lines.FilterMessageSnippet("another session holds locks").Len() > 0 })
+	if early := lines.FilterMessage("the tables are brought up").All(); len(early) > 0 {
+		t.Errorf("while it waits it says: %v", early)
+	}
 	if _, err := connect(t, url).Exec(t.Context(), `set statement_timeout = '20s'; select facts from pollard.feed limit 1`, pgx.QueryExecModeSimpleProtocol); err != nil {
 		t.Errorf("a node of version 1 cannot read meanwhile: %v", err)
 	}
