@@ -96,22 +96,29 @@ func (s *Shield) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 		"name":    {Removed: "a shield is known by its origin block. Delete the line"},
 		"host":    {Removed: "polls are for the host that readers use. Delete the line; if the site must answer for one host alone, write that as its address"},
 		"rfc9111": {Removed: "a shield stores feeds only. Delete the line; for other content, put an HTTP cache such as Varnish in front of the site"},
-		"ping":    {Read: config.TextLine(&s.Ping, "the path for publish pings, such as /feed/ping")},
-		"status":  {Read: config.TextLine(&s.Status, "the path of the pages for people, such as /feed/status")},
+		"ping":    {Read: pathLine(&s.Ping, "ping", "the path for publish pings, such as /feed/ping")},
+		"status":  {Read: pathLine(&s.Status, "status", "the path of the pages for people, such as /feed/status")},
 		"defend": {Read: func(d *caddyfile.Dispenser) error {
 			if _, err := config.SomeArgs(d, 0, 0, ""); err != nil {
 				return err
 			}
 			s.Defend = new(Defend)
-			if err := s.Defend.lines().ReadBlock(d); err != nil {
-				return err
-			}
-			if err := s.Defend.check(); err != nil {
-				return d.Errf("defend: %v", err)
-			}
-			return nil
+			return s.Defend.lines().ReadBlock(d)
 		}},
 	}).With(config.BelongTo("into the block of origin", "reverse_proxy", "file_server", "php_fastcgi", "respond", "root")).ReadBlock(d)
+}
+
+// pathLine reads a line with a path below the shield.
+func pathLine(to *string, line, expected string) func(*caddyfile.Dispenser) error {
+	return func(d *caddyfile.Dispenser) error {
+		if err := config.TextLine(to, expected)(d); err != nil {
+			return err
+		}
+		if err := checkPath(line, *to); err != nil {
+			return d.Err(err.Error())
+		}
+		return nil
+	}
 }
 
 func (s *Shield) readQuery(d *caddyfile.Dispenser) error {

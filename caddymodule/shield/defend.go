@@ -314,6 +314,9 @@ func (f *Defend) readExempt(d *caddyfile.Dispenser) error {
 		}
 		e.UserAgent = strings.Join(words, " ")
 	}
+	if err := e.check(); err != nil {
+		return d.Errf("defend: exempt: %v", err)
+	}
 	return nil
 }
 

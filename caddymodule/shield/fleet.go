@@ -84,5 +84,8 @@ func (f *Defend) readFleet(d *caddyfile.Dispenser) error {
 		return d.Errf("fleet: expected the beginning of a User-Agent, and address ranges after it, not %q", strings.Join(words, " "))
 	}
 	f.Fleet = append(f.Fleet, &Fleet{UserAgent: strings.Join(words[:agent], " "), Networks: words[agent:]})
+	if err := f.checkFleets(); err != nil {
+		return d.Errf("defend: %v", err)
+	}
 	return nil
 }
