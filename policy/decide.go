@@ -10,20 +10,22 @@ import (
 	"time"
 )
 
+// MaxOwnBackOff is the longest back-off of a site of this process.
+const MaxOwnBackOff = 10 * time.Minute
+
 // Numbers that the operator does not set.
 const (
 	completeInterval = 7 * 24 * time.Hour // of a show that is complete: shows are revived
 	unaskedInterval  = 24 * time.Hour     // between unconditional requests that are answered with 304
 	maxJitter        = 30 * time.Minute
-	unsentInterval   = time.Minute      // first retry of a poll that sent nothing
-	maxUnsent        = time.Hour        // last retries of it
-	maxOwnBackOff    = 10 * time.Minute // longest back-off of a site of this process
-	leastUnvalidated = 4 * time.Hour    // between whole downloads that no hint asks for more often
-	unheededLimit    = 3                // full answers in a row after which validators count as absent
-	rhythmShare      = 12               // polls per gap between entries
-	quietShare       = 4                // of the time without a new entry that counts as a gap
-	passingShare     = 4                // retries per interval after a failure that may pass
-	leastDated       = 3                // entries with a date that make a rhythm
+	unsentInterval   = time.Minute   // first retry of a poll that sent nothing
+	maxUnsent        = time.Hour     // last retries of it
+	leastUnvalidated = 4 * time.Hour // between whole downloads that no hint asks for more often
+	unheededLimit    = 3             // full answers in a row after which validators count as absent
+	rhythmShare      = 12            // polls per gap between entries
+	quietShare       = 4             // of the time without a new entry that counts as a gap
+	passingShare     = 4             // retries per interval after a failure that may pass
+	leastDated       = 3             // entries with a date that make a rhythm
 )
 
 // Decide returns when a feed may be polled next. The history is the result of
@@ -275,7 +277,7 @@ func (d *builder) backOff(r Rules, h History, a Answer) {
 
 	limit := max(current, r.ceiling())
 	if r.OwnSite {
-		limit = max(r.MinInterval, min(maxOwnBackOff, limit))
+		limit = max(r.MinInterval, min(MaxOwnBackOff, limit))
 	}
 	failures := max(h.Failures, 1)
 	d.interval = doubled(current, failures, limit)

@@ -163,7 +163,9 @@ var values = map[string]func(*reason) string{
 var clauses = map[string]func(*reason) string{
 	"poll":  func(w *reason) string { return either(w.due(), "", " Next poll: {next}.") },
 	"again": func(w *reason) string { return either(w.due(), " It may be tried again now.", " Next try: {next}.") },
-	"retry": func(w *reason) string { return either(w.due(), "{again}", " Next try: {next}, then less often.") },
+	"retry": func(w *reason) string {
+		return either(w.due() || w.longestBackOff(), "{again}", " Next try: {next}, then less often.")
+	},
 	"when asked": func(w *reason) string {
 		return " It is looked at again when a reader asks for it" + either(w.due(), "", ", {next} at the earliest") + ".{served}"
 	},
@@ -218,6 +220,12 @@ func either(condition bool, yes, no string) string {
 
 // due reports whether the time of the next poll has passed.
 func (w *reason) due() bool { return !w.NextPoll.IsZero() && !w.NextPoll.After(w.now) }
+
+// longestBackOff reports whether further failures make the wait no longer.
+func (w *reason) longestBackOff() bool {
+	limit := w.term(policy.HintCap)
+	return limit.Hint != "" && w.won.Seconds >= limit.Seconds || w.Shield && seconded(w.won) == policy.MaxOwnBackOff
+}
 
 // cause is the error of the last poll without the host, which the sentence names.
 func (w *reason) cause() string { return strings.TrimPrefix(w.LastError, w.host+": ") }

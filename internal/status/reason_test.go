@@ -69,6 +69,8 @@ func TestExplain(t *testing.T) {
 	paused := func(rank int) Feed {
 		return with(func(f *Feed) { f.Pause = &Pause{Rank: rank, URL: "https://example.com/refused"} })
 	}
+	own := policy.DefaultRules()
+	own.MinInterval, own.DefaultInterval, own.OwnSite = time.Minute, time.Minute, true
 	for _, test := range []struct {
 		decision policy.Decision
 		facts    Feed
@@ -129,6 +131,12 @@ func TestExplain(t *testing.T) {
 			"The last poll failed: status 401 Unauthorized: a password. Next try: tomorrow 04:00 UTC, then less often."},
 		{decided(failed(policy.FailureTimeout, 0), policy.Hints{}, policy.Rhythm{}), Feed{Failures: 1, LastError: "no complete answer within 30s"},
 			"The last poll failed (no complete answer within 30s). Next try: 16:00 UTC, then less often."},
+		{policy.Decide(policy.DefaultRules(), policy.History{Failures: 9}, failed(policy.FailureNotFound, 404), noon, 0), Feed{Failures: 9, LastStatus: 404},
+			"The last 9 polls failed (404 Not Found). Next try: tomorrow 12:00 UTC."},
+		{policy.Decide(own, policy.History{Failures: 2}, failed(policy.FailureNotFound, 404), noon, 0), Feed{Shield: true, Failures: 2, LastStatus: 404},
+			"The last 2 polls failed (404 Not Found). Next try: 12:04 UTC, then less often."},
+		{policy.Decide(own, policy.History{Failures: 9}, failed(policy.FailureNotFound, 404), noon, 0), Feed{Shield: true, Failures: 9, LastStatus: 404},
+			"The last 9 polls failed (404 Not Found). Next try: 12:10 UTC."},
 		{decided(failed(policy.FailureUnasked, 304), policy.Hints{}, policy.Rhythm{}), known,
 			"The site answered \"304 Not Modified\" to a request for the whole feed. Next poll: tomorrow 12:00 UTC."},
 		{decided(good(), policy.Hints{SkipHours: []int{0, 1, 2, 12, 13, 22, 23}}, policy.Rhythm{}), known,
