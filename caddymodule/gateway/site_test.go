@@ -527,6 +527,37 @@ func TestRedirectsObeyDenyAndAllow(t *testing.T) {
 	})
 }
 
+// A feed's page names of a target that the gateway does not serve the host alone: of a redirect, and of
+// an adopted one.
+func TestPageOfARedirectToARefusedURL(t *testing.T) {
+	web := func(r *http.Request) (int, string, http.Header) {
+		if r.URL.Path == "/moved" {
+			return 301, "", http.Header{"Location": {"https://other.example/feed"}}
+		}
+		return 200, stage.Sample, http.Header{"Content-Type": {"application/rss+xml"}, "Etag": {`"one"`}}
+	}
+	const feed = "feed_gateway {\nfeed /moved.xml https://one.example/moved\n"
+	stage.RunGateways(t, web, func(t *testing.T, o *stage.Stage) {
+		if err := o.LoadSites("", "spacing 0", "http://feeds.home.arpa {\nbind void/feeds\nhandle_path /deny/* {\n"+feed+"deny other.example\n}\n}\n"+feed+"}\n}\n"); err != nil {
+			t.Fatal(err)
+		}
+		for day := range 10 {
+			stage.WantBody(t, "the feed", stage.Get(t, "http://feeds.home.arpa/moved.xml", stage.Home), 200, "<rss")
+			what := map[int]string{0: "redirects to ", 9: "has moved to "}[day]
+			if what != "" {
+				const page = "/-/feeds?url=https://one.example/moved"
+				stage.WantBody(t, "its page", stage.Get(t, "http://feeds.home.arpa"+page, stage.Home), 200, what+"https://other.example/feed<")
+				w := stage.Get(t, "http://feeds.home.arpa/deny"+page, stage.Home)
+				stage.WantBody(t, "its page, denied", w, 200, what+"other.example<")
+				if strings.Contains(w.Body.String(), "other.example/feed") {
+					t.Errorf("day %d: the page has the URL:\n%s", day, w.Body)
+				}
+			}
+			time.Sleep(25 * time.Hour)
+		}
+	})
+}
+
 // A configured feed at a private address is polled, but cannot be requested by URL, nor by a URL that
 // redirects there, nor by a gateway beside it.
 func TestConfiguredPrivateFeed(t *testing.T) {

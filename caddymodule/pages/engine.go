@@ -90,8 +90,8 @@ func complete(f status.Feed, v *Viewer) status.Feed {
 		f.Subscribers, f.LastAsked = 0, time.Time{}
 	}
 	redirected := f.Validators.URL != feedurl.Redact(string(f.URL))
+	f.Alias = feedurl.Shown(v.reachable(string(f.Alias))) // before the reason, which names it
 	f = poller.Complete(f)
-	f.Alias = feedurl.Shown(v.reachable(string(f.Alias)))
 	if redirected {
 		f.Validators.URL = v.reachable(f.Validators.URL)
 	}
