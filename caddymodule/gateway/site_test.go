@@ -210,6 +210,32 @@ func TestSubscriptionsAreReadAgain(t *testing.T) {
 	})
 }
 
+// Outlines of a subscription list that cannot be polled are logged by their number, and folders are not.
+func TestSkippedOutlinesAreLogged(t *testing.T) {
+	list, log := filepath.Join(t.TempDir(), "subs.opml"), filepath.Join(t.TempDir(), "warnings.log")
+	options := "log warnings {\noutput file " + log + " {\nroll_disabled\n}\nlevel WARN\n}"
+	outlines := func(urls ...string) string {
+		return `<opml><body><outline text="Folder"><outline xmlUrl="` + strings.Join(urls, `"/><outline xmlUrl="`) + `"/></outline></body></opml>`
+	}
+	warned := func(t *testing.T, want string) {
+		t.Helper()
+		text, err := os.ReadFile(log)
+		const warning = "skipped outlines without a URL that can be polled"
+		if got := strings.Count(string(text), warning); err != nil || got != strings.Count(want, warning) || !strings.Contains(string(text), want) {
+			t.Errorf("%v: got\n%s\nwant %q", err, text, want)
+		}
+	}
+	stage.WriteFile(t, list, outlines("https://one.example/feed"))
+	onSite(t, options, "feed_gateway {\nopml "+list+"\n}", func(t *testing.T) {
+		warned(t, "")
+		stage.WriteFile(t, list, outlines("https://one.example/feed", "exec:fetch", "ftp://two.example/feed"))
+		time.Sleep(2 * checkInterval)
+		stage.Get(t, "http://feeds.test/https://one.example/feed", stage.Home) // has the list looked at
+		time.Sleep(time.Second)
+		warned(t, `"msg":"skipped outlines without a URL that can be polled","opml":"`+list+`","outlines":2`)
+	})
+}
+
 // A refusal names the line that forbids the request, not its contents.
 func TestRefusalsTellNoSecrets(t *testing.T) {
 	list := filepath.Join(t.TempDir(), "alice.opml")
