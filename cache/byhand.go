@@ -93,7 +93,7 @@ func (c *Cache) refresh(ctx context.Context, key string, own bool) (status.Feed,
 		if text := c.storeAway.text(); text != "" {
 			return status.Feed{}, &TooEarly{c.now().Add(storeRetry), policy.HintStore + ": " + text}
 		}
-		if s.Ended {
+		if s.Ended || s.Last.Winner == "" { // it is gone, or its last decision was forgotten
 			return status.Feed{}, &TooEarly{c.now().Add(s.Granted + floor - c.elapsed()), policy.HintFloor}
 		}
 		return status.Feed{}, &TooEarly{c.now().Add(s.Due - c.elapsed()), s.Last.Winner}

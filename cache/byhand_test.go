@@ -214,6 +214,34 @@ func TestNoPollComesBetweenForgettingAndItsEnd(t *testing.T) {
 	}
 }
 
+// A feed that was forgotten is not polled sooner, and says so.
+func TestForgottenFeedWaits(t *testing.T) {
+	for name, feeds := range map[string][]string{"configured": {feedURL}, "asked for": nil} {
+		bubble(t, name, func(t *testing.T) {
+			g := newGateway(t, func(policy.Ask) policy.Answer { return ok(rss(2, ""), "ETag", `"v"`, "Cache-Control", "max-age=7200") })
+			g.settings.Feeds = feeds
+			g.open()
+			g.get(feedURL)
+			time.Sleep(20 * time.Minute)
+			if err := g.Forget(t.Context(), feedURL); err != nil {
+				t.Fatal(err)
+			}
+			wantBody(t, g.get(feedURL), 503, "the feed cannot be polled yet: its site was asked for it not long ago")
+			_, err := g.Refresh(t.Context(), feedURL)
+			if wantTooEarly(t, err, policy.HintFloor); err != nil && !strings.HasPrefix(err.Error(), "not before 2026-03-02T11:00:0") {
+				t.Error(err)
+			}
+			a := g.accounts()[0]
+			reason, next := a.Explain(time.Now(), nil).String(), a.Headline(time.Now())
+			if reason != "The feed cannot be polled yet. Next try: 12:04 UTC." || feeds != nil && next != "The next poll is in 2 h." {
+				t.Errorf("%s: %s %s", a.State, reason, next)
+			}
+			time.Sleep(2 * time.Hour)
+			wantBody(t, g.get(feedURL), 200, "Entry 2")
+		})
+	}
+}
+
 // A reader must not bring a feed back to life that its origin has declared gone.
 func TestReadersDoNotPollWhatIsGone(t *testing.T) {
 	slow(t)

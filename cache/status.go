@@ -156,6 +156,9 @@ func (c *Cache) describe(k feedstate.Key, s *feedstate.State, asked time.Duratio
 		if d := decision.Next; d.Sub(out.NextPoll).Abs() < time.Second {
 			out.NextPoll = d // the same moment, as it was decided
 		}
+		if out.Winner == "" && s.Due > now {
+			out.Winner = policy.HintPause // it was forgotten, or the outcome of its first poll was lost
+		}
 	}
 	if asked >= 0 {
 		out.LastAsked = c.now().Add(-asked).UTC()

@@ -66,6 +66,8 @@ func (f *Feed) unavailable(s *feedstate.State, p *inFlight) *Unavailable {
 		u.Status = http.StatusServiceUnavailable
 		u.Queued = s.Last.Winner == policy.HintHostSlot || s.Last.Winner == policy.HintAddress
 		u.Reason = "the feed's first poll has to wait: " + status.HintMeaning(s.Last.Winner)
+	case s.Last.At.IsZero() && s.Due > now && !f.polledByOtherNode(s):
+		u.Status, u.Reason = http.StatusServiceUnavailable, "the feed cannot be polled yet: its site was asked for it not long ago"
 	case s.Last.At.IsZero():
 		u.Status, u.Reason = http.StatusServiceUnavailable, "the feed's first poll has not been answered yet"
 	case s.Last.Failure == policy.FailureNone:

@@ -48,8 +48,8 @@ and shows the result. A feed of a shield is polled whatever min_interval says.`,
 
 func forgetCommand() *cobra.Command {
 	return feedCommand("forget", "Removes a feed from the running instance",
-		`Removes a feed from the running instance, with its versions, validators and schedule.
-The next request for it starts a new feed.`,
+		`Removes a feed from the running instance, with its versions and validators. Its site is
+not polled sooner because of that: until the next poll may be made, readers get 503.`,
 		func(o *asking, cmd *cobra.Command, feed string) error {
 			i, err := o.instance()
 			if err != nil {

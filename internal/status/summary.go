@@ -139,7 +139,7 @@ func (f *Feed) Headline(now time.Time) string {
 		return "It never gave a feed."
 	case f.NextPoll.IsZero():
 		return "No poll is planned."
-	case f.State == StateDue, !f.NextPoll.After(now):
+	case !f.NextPoll.After(now):
 		return "It is due for a poll."
 	}
 	return "The next poll is " + Until(f.NextPoll, now) + "."

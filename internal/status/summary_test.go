@@ -88,6 +88,7 @@ func TestHeadline(t *testing.T) {
 		{Feed{State: StateFresh}, "No poll is planned."},
 		{Feed{State: StateGone}, "It is not polled any more."},
 		{Feed{State: StateFailing, Failures: 2, NextPoll: noon.Add(-time.Hour)}, "It is due for a poll."},
+		{Feed{State: StateDue, NextPoll: noon.Add(time.Hour)}, "The next poll is in 1 h."},
 	} {
 		if got := tt.f.Headline(noon); got != tt.want {
 			t.Errorf("%+v is described as %q, want %q", tt.f, got, tt.want)
