@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 
 	caddycmd "github.com/caddyserver/caddy/v2/cmd"
 	"github.com/spf13/cobra"
@@ -85,6 +86,9 @@ func exactArgs(n int, expected string) cobra.PositionalArgs { return rangeArgs(n
 // rangeArgs is [cobra.RangeArgs] with the right exit code.
 func rangeArgs(least, most int, expected string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
+		if slices.Contains(args, "") {
+			return usageError(cmd, fmt.Errorf("expected %s, got an empty argument", expected))
+		}
 		if least <= len(args) && len(args) <= most {
 			return nil
 		}

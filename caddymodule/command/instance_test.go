@@ -77,6 +77,7 @@ func TestCommandsOfAnInstance(t *testing.T) {
 			{"show what is not known", showCommand, []string{"blog.example/feed"}, exitFailed, []string{"pollard: no such feed: https://blog.example/feed\n"}},
 			{"show what is no URL", showCommand, []string{"ftp://blog.example/feed"}, exitUsage, []string{"pollard: \"ftp://blog.example/feed\" is not a feed URL"}},
 			{"show nothing", showCommand, nil, exitUsage, []string{"pollard: expected the URL of one feed"}},
+			{"show an empty URL", showCommand, []string{""}, exitUsage, []string{"pollard: expected the URL of one feed, got an empty argument"}},
 			{"explain", explainCommand, []string{feed}, exitDone, []string{"Fresh. The site says", "(Cache-Control: max-age=7200)"}},
 			{"list as JSON", listCommand, []string{"--json"}, exitDone, []string{`"url": "` + feed + `"`, `"winner": "max-age"`}},
 			{"show as JSON", showCommand, []string{feed, "--json"}, exitDone, []string{`"url": "` + feed + `"`, `"state": "fresh"`}},
