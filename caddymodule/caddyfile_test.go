@@ -282,6 +282,7 @@ func TestCaddyfileWarnings(t *testing.T) {
 		{"a misspelt rule", site("feed_shield {\norigin {\nrespond x\n}\ndefend {\nunconditional 4h\nexempt iTMS unconditonal\n}\n}"), `exempt: \"unconditonal\" counts as a part of the User-Agent, as it is not a rule: did you mean unconditional?, at FILE:8`},
 		{"an address beside a User-Agent", site("feed_shield {\norigin {\nrespond x\n}\ndefend {\nunconditional 4h\nexempt 10.0.0.1 iTMS\n}\n}"), "write addresses and User-Agents on lines of their own, at FILE:8"},
 		{"a port that there is not", "{\npollard {\nproxy socks5://[::1]:99999\n}\n}\n", "proxy: 99999 is no port, so no poll gets through: expected 1 to 65535, at FILE:3"},
+		{"the port 0", "{\npollard {\nproxy http://proxy.test:0\n}\n}\n", "proxy: 0 is no port, so no poll gets through: expected 1 to 65535, at FILE:3"},
 		{"a field that polls do not have", site("request_header X-Tenant acme\n" + shield), "feed_shield: polls do not have what request_header at line 2 sets: write it into the origin block, at FILE:3"},
 		{"a list that is missing", gateway("opml none.opml"), "opml: there is no file DIR/none.opml here: export a list from a feed reader, and put it there, at FILE:3"},
 

@@ -173,7 +173,7 @@ func paceLines(spacing **caddy.Duration, concurrency *int, proxy *string) config
 				return err
 			}
 			if u, err := url.Parse(*proxy); err == nil && u.Port() != "" {
-				if _, err := strconv.ParseUint(u.Port(), 10, 16); err != nil {
+				if port, err := strconv.ParseUint(u.Port(), 10, 16); err != nil || port == 0 {
 					config.Warn(d, "proxy: %s is no port, so no poll gets through: expected 1 to 65535", u.Port())
 				}
 			}
