@@ -25,7 +25,7 @@ import (
 )
 
 // Defend says which requests a shield refuses. Without rules, `unconditional` is `4h`. It
-// never refuses a 304, nor the first request of a reader outside a `fleet`. A browser's
+// never refuses a 304, and sends no 429 to the first request of a reader outside a `fleet`. A browser's
 // navigation, or a request with another page as Referer, comes from a person: the persons at
 // one address get 12 whole feeds in the time of `unconditional`, whatever the rules say.
 //
