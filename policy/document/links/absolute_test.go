@@ -44,6 +44,7 @@ func TestAbsolute(t *testing.T) {
 			`<items><rdf:Seq><rdf:li rdf:resource="/1"/></rdf:Seq></items></channel><image><url>«https://example.org»/i.png</url></image><item rdf:about="/1"><link>«https://example.org»/1</link></item></rdf:RDF>`},
 		{"rss in a namespace of its own", `<rss xmlns="urn:x"><channel><link>«https://example.org»/</link></channel></rss>`},
 		{"an image", rssOpen + `<image><url>«https://example.org»/i.png</url><link>«https://example.org»/</link></image>` + rssClose},
+		{"a link with spaces", item(`<link>«https://example.org»/ä b/1.html</link><comments>«https://example.org»/1#a b</comments>`)},
 		{"a link in pieces", item(`<link><!-- x --> «https://example.org»/<![CDATA[1]]></link>`)},
 		{"enclosures and media", item(`<enclosure url="«https://example.org»/1.mp3" length="1"/><media:content url='«https://example.org/blog/»1.png'/><itunes:image href="«https://example.org»/1.png"/>`)},
 		{"a channel's picture", rssOpen + `<itunes:image href="«https://example.org»/1.png"/><atom:link rel="alternate" href="«https://example.org/blog/»feed.xml"/>` + rssClose},

@@ -209,10 +209,10 @@ func (x *xmlRewriter) closes(e *element, end int) bool {
 func (x *xmlRewriter) elementURL(e *element, end int) {
 	x.text.decode(x.body, e.texts)
 	text := x.text.decoded
-	if x.text.unknown || len(bytes.Fields(text)) != 1 || e.task == guidTask && bytes.IndexByte(text, '/') < 0 {
+	place := trimmed(text, span{Start: 0, End: len(text)})
+	if words := len(bytes.Fields(text)); x.text.unknown || words == 0 || words > 1 && text[place.Start] != '/' || e.task == guidTask && bytes.IndexByte(text, '/') < 0 {
 		return
 	}
-	place := trimmed(text, span{Start: 0, End: len(text)})
 	reference := string(text[place.Start:place.End])
 	if e.level == inFeed && e.name == "link" && x.isOwn(reference, e.base) {
 		x.remove(x.whole(e, end))
