@@ -25,6 +25,8 @@ type TooEarly struct {
 	Why   string
 }
 
+const tooSoon = "the last poll is less than min_interval ago"
+
 func (e *TooEarly) Error() string {
 	return fmt.Sprintf("not before %s: %s", e.Until.UTC().Format(time.RFC3339), e.Why)
 }
@@ -94,7 +96,7 @@ func (c *Cache) refresh(ctx context.Context, key string, own bool) (status.Feed,
 			return status.Feed{}, &TooEarly{c.now().Add(storeRetry), policy.HintStore + ": " + text}
 		}
 		if s.Ended || s.Last.Winner == "" { // it is gone, or its last decision was forgotten
-			return status.Feed{}, &TooEarly{c.now().Add(s.Granted + floor - c.elapsed()), policy.HintFloor}
+			return status.Feed{}, &TooEarly{c.now().Add(s.Granted + floor - c.elapsed()), tooSoon}
 		}
 		return status.Feed{}, &TooEarly{c.now().Add(s.Due - c.elapsed()), s.Last.Winner}
 	}
@@ -117,7 +119,7 @@ func (f *Feed) tooEarly(s *feedstate.State, floor time.Duration) error {
 	}
 	// If the clock was set back, the store knows.
 	if until := s.Last.At.Add(floor); until.After(wall) && !s.Last.At.After(wall) && s.Feed.History.Unsent == 0 {
-		return &TooEarly{until, "the last poll is less than min_interval ago"}
+		return &TooEarly{until, tooSoon}
 	}
 	return nil
 }

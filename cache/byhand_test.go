@@ -228,7 +228,7 @@ func TestForgottenFeedWaits(t *testing.T) {
 			}
 			wantBody(t, g.get(feedURL), 503, "the feed cannot be polled yet: its site was asked for it not long ago")
 			_, err := g.Refresh(t.Context(), feedURL)
-			if wantTooEarly(t, err, policy.HintFloor); err != nil && !strings.HasPrefix(err.Error(), "not before 2026-03-02T11:00:0") {
+			if wantTooEarly(t, err, "min_interval"); err != nil && !strings.HasPrefix(err.Error(), "not before 2026-03-02T11:00:0") {
 				t.Error(err)
 			}
 			a := g.accounts()[0]
