@@ -111,14 +111,15 @@ func (f *Feed) tooEarly(s *feedstate.State, floor time.Duration) error {
 		return nil
 	}
 	wall := f.cache.now()
-	if why := s.Last.Winner; feedstate.PauseAsked(why) || why == policy.HintStore {
+	why, configured := s.Last.Winner, f.configured() // for those, pauses of the host do not hold by hand
+	if feedstate.PauseAsked(why) && (!configured || why == policy.HintURLCooldown) || why == policy.HintStore {
 		return &TooEarly{wall.Add(s.Due - now), why}
 	}
 	if s.NotBefore > now {
 		return &TooEarly{wall.Add(s.NotBefore - now), policy.HintRetryAfter}
 	}
 	// If the clock was set back, the store knows.
-	if until := s.Last.At.Add(floor); until.After(wall) && !s.Last.At.After(wall) && s.Feed.History.Unsent == 0 {
+	if until := s.Last.At.Add(floor); until.After(wall) && !s.Last.At.After(wall) && s.Feed.History.Unsent == 0 && s.Last.Result != "" {
 		return &TooEarly{until, tooSoon}
 	}
 	return nil
