@@ -140,7 +140,7 @@ func TestOpenTogether(t *testing.T) {
 
 // TestOpenRefuses leaves the tables of others as they are. An empty schema may have been made for us.
 func TestOpenRefuses(t *testing.T) {
-	c := server(t)
+	url := server(t).Database(t)
 	t.Parallel()
 	for want, sql := range map[string]string{
 		"":                           `create schema pollard`,
@@ -149,7 +149,7 @@ func TestOpenRefuses(t *testing.T) {
 			create table pollard.epoch (); create table pollard.memos ()`,
 		"upgrade this node": `update pollard.meta set value = '1000' where key = 'version'`,
 	} {
-		url := c.Database(t)
+		exec(t, url, `drop schema if exists pollard cascade`)
 		if strings.HasPrefix(sql, "update") {
 			open(t, url).Close()
 		}

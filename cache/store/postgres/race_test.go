@@ -75,7 +75,11 @@ func TestReadersDoNotWaitForPolls(t *testing.T) {
 // TestWatchConcurrentCommits has a transaction end long after it began, and after others
 // that began later. Watch reports its changes.
 func TestWatchConcurrentCommits(t *testing.T) {
-	const feeds, rounds = 16, 8
+	const feeds = 16
+	rounds := uint64(8)
+	if testing.Short() {
+		rounds = 2
+	}
 	url := server(t).Database(t)
 	writer := open(t, url)
 	slow := storetest.Grant(t, writer, storetest.Claim(1000))
@@ -89,7 +93,7 @@ func TestWatchConcurrentCommits(t *testing.T) {
 	var wg sync.WaitGroup
 	for n := range feeds {
 		wg.Go(func() {
-			for v := range uint64(rounds) {
+			for v := range rounds {
 				o := outcome(storetest.Grant(t, writer, storetest.Claim(n)), v+1)
 				o.In = 0
 				storetest.Commit(t, writer, o)

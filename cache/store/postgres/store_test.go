@@ -72,13 +72,15 @@ func TestContract(t *testing.T) {
 		c = postgrestest.New(t, lazy...)
 		t.Cleanup(c.Remove)
 	}
+	url := c.Database(t)
 	var opened []*store.Database
 	storetest.Run(t, func(t *testing.T) storetest.Harness {
 		for _, s := range opened { // or the test of a thousand stores has as many connections
 			s.Close()
 		}
 		opened = nil
-		url := c.Database(t)
+		// A new database takes longer.
+		exec(t, url, `drop schema if exists pollard cascade`)
 		var conn *pgx.Conn // damage takes thousands of statements
 		return storetest.Harness{
 			Open: func() store.Store {

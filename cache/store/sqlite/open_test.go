@@ -99,7 +99,7 @@ func TestOpenRefuses(t *testing.T) {
 // TestDamagedPages damages each page of a store in several ways, after a crash. The store
 // opens, perhaps empty, goes on working, and opens again. It grants no poll too early,
 // and serves no body that is not the feed's. Damage of bodies alone costs these. A short test damages
-// every eighth page.
+// every sixteenth page.
 func TestDamagedPages(t *testing.T) {
 	const feeds, page = 30, pageSize
 	dir, made := directory(t), time.Now()
@@ -130,7 +130,7 @@ func TestDamagedPages(t *testing.T) {
 		}
 	}
 	for at := 0; at < len(good); at += page {
-		if testing.Short() && at/page%8 != 1 {
+		if testing.Short() && at/page%16 != 1 {
 			continue
 		}
 		bad := bytes.Clone(good)
@@ -198,7 +198,11 @@ func TestDamagedIndex(t *testing.T) {
 // TestDamagedName damages the name of a host: a bit in its row or in the index, or all of it. All feeds are polled all the same, but
 // for that of a host that is paused.
 func TestDamagedName(t *testing.T) {
-	for _, damage := range []string{"host", "sqlite_autoindex_host_1", "x'32'", "null"} {
+	damages := []string{"host", "sqlite_autoindex_host_1", "x'32'", "null"}
+	if testing.Short() {
+		damages = damages[:2]
+	}
+	for _, damage := range damages {
 		dir := directory(t)
 		const feeds = 400
 		storeOf(t, dir, feeds)

@@ -28,7 +28,7 @@ var reorderings = flag.Int("powercuts", 1, "how many orders of unsynced writes t
 // power behind each system call. All that had been synced is there then. Of the rest, any
 // part may be: none of it, all of it, or some writes and names and others not, a write
 // in whole or some of its sectors. Each time the store must open as it is, with all that
-// had been acknowledged. In a short test it cuts the power behind every sixteenth call only.
+// had been acknowledged. A short test cuts the power behind every 32nd call only.
 func TestPowerCut(t *testing.T) {
 	const polls = 4 // of each feed
 	if dir := os.Getenv(childDirectory); dir != "" {
@@ -41,7 +41,7 @@ func TestPowerCut(t *testing.T) {
 	seen := make(map[uint64]bool)
 	for cut := range tape {
 		tape.acknowledge(cut, acks)
-		if testing.Short() && cut%16 != 0 && cut < len(tape)-1 {
+		if testing.Short() && cut%32 != 0 && cut < len(tape)-1 {
 			continue
 		}
 		for order := range 1 + *reorderings {

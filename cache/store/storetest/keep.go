@@ -116,6 +116,9 @@ func samePause(a, b store.Pause) bool {
 
 // large stores what the model has no room for, and what is refused.
 func large(t *testing.T, h Harness) {
+	if testing.Short() && h.Shared {
+		t.Skip("megabytes to a server: an embedded store runs the same")
+	}
 	s := h.open(t)
 	data := make([]byte, 3<<20)
 	rand.NewChaCha8([32]byte{1}).Read(data)
@@ -147,7 +150,11 @@ func replacedWhileSent(t *testing.T, h Harness) {
 	if err != nil || b.Parts() != 3 || b.Size != int64(len(old.Data)) {
 		t.Fatalf("Body = %d parts, %v", b.Parts(), err)
 	}
-	for v := range uint64(4) {
+	versions := uint64(4)
+	if testing.Short() {
+		versions = 2
+	}
+	for v := range versions {
 		h.Sleep(3 * time.Hour)
 		commitBody(t, s, 1, Text(v+2, strings.Repeat("new", store.PartSize)))
 		if v > 0 { // it was replaced hours ago
@@ -158,12 +165,15 @@ func replacedWhileSent(t *testing.T, h Harness) {
 			t.Errorf("after %d more versions: %d bytes, %v, %v", v+1, len(data), failed, err)
 		}
 	}
-	wantBody(t, s, 1, Text(5, strings.Repeat("new", store.PartSize)))
+	wantBody(t, s, 1, Text(versions+1, strings.Repeat("new", store.PartSize)))
 }
 
 // sweepMany holds a store to sweeping all that it has to, however it divides them.
 func sweepMany(t *testing.T, h Harness) {
-	const many = 1201
+	many := 1201
+	if testing.Short() {
+		many = 601
+	}
 	s := h.open(t)
 	var saved []store.Saved
 	for n := range many {
