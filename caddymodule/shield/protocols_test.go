@@ -75,7 +75,7 @@ func TestEveryProtocol(t *testing.T) {
 			}
 			reading, writing := io.Pipe()
 			go func() {
-				time.Sleep(bodyWait + bodyWait/2)
+				time.Sleep(bodyWait + bodyWait/10)
 				_, _ = io.WriteString(writing, "late")
 				writing.Close()
 			}()

@@ -69,6 +69,9 @@ func TestAway(t *testing.T) {
 
 // TestSilence has a server that takes connections and says nothing.
 func TestSilence(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it takes the 5 s that a server may take")
+	}
 	t.Parallel()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	must(t, err)

@@ -136,6 +136,7 @@ func TestClockOfServer(t *testing.T) {
 // TestAwayForDays finds the time when no node ran.
 func TestAwayForDays(t *testing.T) {
 	url := server(t).Database(t)
+	t.Parallel()
 	s := open(t, url)
 	storetest.Commit(t, s, outcome(storetest.Grant(t, s, configured(1)), 1))
 	s.Close()
@@ -146,6 +147,7 @@ func TestAwayForDays(t *testing.T) {
 // Work that reads nothing is committed once, although another server has taken over.
 func TestFailoverCommitsOnce(t *testing.T) {
 	url := server(t).Database(t)
+	t.Parallel()
 	s := open(t, url)
 	exec(t, url, `create table pollard.saved (data bytea);
 		create function pollard.keep() returns trigger language plpgsql as $$begin insert into pollard.saved values (new.data); return null; end$$;

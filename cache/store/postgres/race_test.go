@@ -48,6 +48,7 @@ func waiting(t *testing.T, watch *pgx.Conn, n int) {
 // However many polls wait for the database, what readers wait for is read.
 func TestReadersDoNotWaitForPolls(t *testing.T) {
 	url := server(t).Database(t)
+	t.Parallel()
 	s, watch := open(t, url+"&pool_max_conns=3"), connect(t, url)
 	storetest.Commit(t, s, outcome(storetest.Grant(t, s, storetest.Claim(0)), 1))
 	other := storetest.Claim(1)
@@ -81,6 +82,7 @@ func TestWatchConcurrentCommits(t *testing.T) {
 		rounds = 2
 	}
 	url := server(t).Database(t)
+	t.Parallel()
 	writer := open(t, url)
 	slow := storetest.Grant(t, writer, storetest.Claim(1000))
 	changes := storetest.Watch(t, open(t, url))

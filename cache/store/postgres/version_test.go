@@ -122,6 +122,7 @@ func TestBringUp(t *testing.T) {
 // TestBringUpFails has a step fail. The tables are as they were, and are brought up when the cause is gone.
 func TestBringUpFails(t *testing.T) {
 	url := version1(t)
+	t.Parallel()
 	exec(t, url, `create index feed_configured on pollard.feed (id)`)
 	before := rowsOf(t, url, storetest.RowsOfVersion1)
 	if _, err := postgres.Open(t.Context(), postgres.Options{URL: url}); err == nil || !strings.Contains(err.Error(), ": nothing was changed") {
