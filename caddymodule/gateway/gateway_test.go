@@ -4,13 +4,16 @@
 package gateway
 
 import (
+	"context"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/feedpollard/pollard/caddymodule/internal/stage"
+	"github.com/feedpollard/pollard/caddymodule/poller"
 	"github.com/feedpollard/pollard/internal/origintest"
 )
 
@@ -153,6 +156,7 @@ func TestGatewayCORS(t *testing.T) {
 }
 
 func TestOriginLearnsOfSubscribers(t *testing.T) {
+	sameKey(t)
 	onGateway(t, "feed /one.xml https://one.example/feed\nclients any", func(t *testing.T, g *Gateway, o *origintest.Origin) {
 		ask(t, g, "GET", "/one.xml", stage.Home, "User-Agent", "FreshRSS/1.24")
 		ask(t, g, "GET", "/https://one.example/feed", stage.Outside, "User-Agent", "NetNewsWire")
@@ -165,6 +169,19 @@ func TestOriginLearnsOfSubscribers(t *testing.T) {
 		// At the first poll no reader had the feed.
 		if first, second := o.Requests()[0].Header.Get("User-Agent"), o.Requests()[1].Header.Get("User-Agent"); strings.Contains(first, "subscriber") || !strings.Contains(second, "2 subscribers") {
 			t.Errorf("the polls said %q and %q", first, second)
+		}
+	})
+}
+
+// A client that leaves while the first poll waits for its turn is answered 499, as any that leaves.
+func TestClientLeavesTheQueue(t *testing.T) {
+	onGateway(t, "clients any", func(t *testing.T, g *Gateway, _ *origintest.Origin) {
+		ask(t, g, "GET", "/https://one.example/a", stage.Home)
+		left, leave := context.WithCancel(t.Context())
+		time.AfterFunc(time.Second, leave)
+		r := httptest.NewRequest("GET", "/https://one.example/b", nil).WithContext(left)
+		if w := send(t, g, r, stage.Home, nil); w.Code != poller.StatusClientClosed {
+			t.Errorf("got %d %s", w.Code, w.Body)
 		}
 	})
 }

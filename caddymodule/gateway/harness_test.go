@@ -53,11 +53,13 @@ func gatewayOf(t testing.TB, lines string) (*Gateway, *poller.App, *origintest.O
 	return provisioned(t, ctx, lines), a, o
 }
 
-// onGateway runs a test in a bubble, on a gateway with these lines. The store's key is the same in each
-// run: with some keys, two readers have one hash in a sketch, and are counted once.
+// sameKey gives stores the same key in each run: with some keys, two readers have one place in a sketch,
+// and are counted once.
+func sameKey(t *testing.T) { cryptotest.SetGlobalRandom(t, 1) }
+
+// onGateway runs a test in a bubble, on a gateway with these lines.
 func onGateway(t *testing.T, lines string, run func(t *testing.T, g *Gateway, o *origintest.Origin)) {
 	t.Helper()
-	cryptotest.SetGlobalRandom(t, 1)
 	synctest.Test(t, func(t *testing.T) {
 		g, a, o := gatewayOf(t, lines)
 		start(t, a)

@@ -20,6 +20,7 @@ import (
 // version: not in pages, their JSON or the admin API. It shows how many read a feed only if its
 // configuration names the feed, and by day the sum of all gateways.
 func TestGatewayCountsAndNamesNoOne(t *testing.T) {
+	sameKey(t)
 	const alice, bob = "/~s3cret-of-alice-0001", "/~5ecret-of-bob-000002"
 	for _, line := range []string{"readers", ""} {
 		onGateway(t, line+"\nfeed /one.xml https://one.example/feed\nclients any\ntoken alice s3cret-of-alice-0001\ntoken bob 5ecret-of-bob-000002", func(t *testing.T, g *Gateway, _ *origintest.Origin) {

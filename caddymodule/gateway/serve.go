@@ -115,7 +115,7 @@ func (g *Gateway) serveFeed(w http.ResponseWriter, r *http.Request, req request)
 			g.requests.Report(r, poller.ResultMoved, feed.Key(), "")
 			return nil
 		}
-	} else if ok && u.Queued {
+	} else if ok && u.Queued && r.Context().Err() == nil {
 		return g.servePending(w, r, req, u)
 	}
 	if g.serveSite(w, r, req, err) {

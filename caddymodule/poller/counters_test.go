@@ -14,6 +14,7 @@ import (
 	"net/netip"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -36,7 +37,7 @@ type counting struct {
 	store.Store
 	mu    sync.Mutex
 	away  bool
-	saved int
+	saved atomic.Int32
 }
 
 func newCounting() *counting { return &counting{Store: sqlite.NewMemory(nil)} }
@@ -59,7 +60,7 @@ func (c *counting) SaveCounters(ctx context.Context, node string, data []byte) e
 	if c.away {
 		return errAway
 	}
-	c.saved++
+	c.saved.Add(1)
 	return c.Store.SaveCounters(ctx, node, data)
 }
 
@@ -118,13 +119,13 @@ func TestCountersSurvive(t *testing.T) {
 		count(e, "192.0.2.1")
 		time.Sleep(9 * time.Minute)
 		synctest.Wait()
-		if s.saved != 0 {
-			t.Errorf("saved %d times after 9 minutes", s.saved)
+		if s.saved.Load() != 0 {
+			t.Errorf("saved %d times after 9 minutes", s.saved.Load())
 		}
 		time.Sleep(time.Minute + time.Second)
 		synctest.Wait()
-		if s.saved != 1 {
-			t.Errorf("saved %d times after 10 minutes", s.saved)
+		if s.saved.Load() != 1 {
+			t.Errorf("saved %d times after 10 minutes", s.saved.Load())
 		}
 		count(e, "198.51.100.1")
 		want(t, "before the end", e, 2, 2)
