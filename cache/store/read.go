@@ -40,21 +40,24 @@ func (d *Database) page(ctx context.Context, sql string, after ID, limit int) (a
 }
 
 // records reads the records of rows that are not damaged, and returns how many rows there are.
-func (d *Database) records(ctx context.Context, sql string, lists [][]any) (records []Record, rows int, err error) {
-	records, err = read(ctx, d, func(tx Tx) ([]Record, error) {
+func (d *Database) records(ctx context.Context, sql string, lists [][]any) ([]Record, int, error) {
+	type found struct {
+		records []Record
+		rows    int
+	}
+	got, err := read(ctx, d, func(tx Tx) (got found, err error) {
 		var feeds []feedRow
-		rows = 0
-		err := tx.Query(sql, lists, func(_ int, row Row) error {
+		err = tx.Query(sql, lists, func(_ int, row Row) error {
 			f, err := scanFeed(row)
-			if rows++; !f.damaged {
+			if got.rows++; !f.damaged {
 				feeds = append(feeds, f)
 			}
 			return err
 		})
 		now := tx.Now()
-		records := make([]Record, len(feeds))
+		got.records = make([]Record, len(feeds))
 		for i := range feeds {
-			f, r := &feeds[i], &records[i]
+			f, r := &feeds[i], &got.records[i]
 			f.mend(now)
 			*r = f.record(now)
 			r.Days = uint32(f.seen)
@@ -62,9 +65,9 @@ func (d *Database) records(ctx context.Context, sql string, lists [][]any) (reco
 				r.Askers = append(r.Askers, Asker{a.owner, now.day() - a.day})
 			}
 		}
-		return records, err
+		return got, err
 	})
-	return records, rows, err
+	return got.records, got.rows, err
 }
 
 // Pauses implements [Store].
