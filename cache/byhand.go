@@ -226,8 +226,9 @@ func (f *Feed) ping(ctx context.Context, started time.Duration) (wait time.Durat
 		return 0, err
 	}
 	s = f.adopt(lease.Record)
-	if lease.Denied != "" {
-		return lease.Wait, nil // another node has polled the feed
+	if lease.Denied != "" { // another node has polled the feed, or made it due: that may have been read already
+		c.readLater(f)
+		return lease.Wait, nil
 	}
 	next, in := *s, time.Duration(0)
 	if waits {

@@ -438,9 +438,9 @@ func (c *cluster) settle() {
 // feed in its interval, one gap and one pause of a host, over all nodes of a store. No
 // version is lost, and in the end no feed is left behind.
 func TestClusterLife(t *testing.T) {
-	caused, seeds, events := 0, max(*lives, 3), 60
+	caused, seeds := 0, max(*lives, 3)
 	if testing.Short() {
-		seeds, events = 1, 30
+		seeds = 1
 	}
 	for seed := range uint64(seeds) {
 		bubble(t, fmt.Sprintf("seed=%d", seed), func(t *testing.T) {
@@ -463,7 +463,7 @@ func TestClusterLife(t *testing.T) {
 				c.nodes[0].read(url)
 			}
 			pauses := []time.Duration{0, time.Second, 7 * time.Second, time.Minute, 20 * time.Minute, time.Hour, 3 * time.Hour}
-			for range events {
+			for range 60 {
 				c.happen()
 				time.Sleep(pauses[c.random.IntN(len(pauses))] + time.Duration(c.random.IntN(1e9)))
 			}
