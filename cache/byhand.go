@@ -25,11 +25,12 @@ type TooEarly struct {
 	Why   string
 }
 
-const tooSoon = "the last poll is less than min_interval ago"
-
 func (e *TooEarly) Error() string {
 	return fmt.Sprintf("not before %s: %s", e.Until.UTC().Format(time.RFC3339), e.Why)
 }
+
+// tooSoon is why a feed must wait for MinInterval.
+const tooSoon = "the last poll is less than min_interval ago"
 
 // existing returns the feed of a key that has a record, or fails with [ErrUnknownFeed].
 func (c *Cache) existing(ctx context.Context, key string) (*Feed, error) {
@@ -111,7 +112,7 @@ func (f *Feed) tooEarly(s *feedstate.State, floor time.Duration) error {
 		return nil
 	}
 	wall := f.cache.now()
-	why, configured := s.Last.Winner, f.configured() // for those, pauses of the host do not hold by hand
+	why, configured := s.Last.Winner, f.configured() // a pause of the host does not stop a refresh of a configured feed
 	if feedstate.PauseAsked(why) && (!configured || why == policy.HintURLCooldown) || why == policy.HintStore {
 		return &TooEarly{wall.Add(s.Due - now), why}
 	}

@@ -89,9 +89,6 @@ func configured(n int) store.Claim {
 
 // TestDump goes on with a copy of a store, whose records are of the past.
 func TestDump(t *testing.T) {
-	if testing.Short() {
-		t.Skip("a dump and its copy take a second")
-	}
 	c := server(t)
 	url := c.Database(t)
 	s := open(t, url)
