@@ -172,3 +172,26 @@ func TestBootAYearAhead(t *testing.T) {
 		}
 	})
 }
+
+// A row may be committed after a reader has begun, and before it reads.
+func TestNoRowIsFromTheFuture(t *testing.T) {
+	m := &machine{fake: newFake(), t: t, dir: t.TempDir()}
+	m.start()
+	defer m.s.Close()
+	err := m.s.database.Read(t.Context(), func(tx store.Tx) error {
+		for range 2 {
+			m.pass(time.Millisecond)
+			committed := m.s.database.scale.now()
+			if err := tx.Query(`select 1`, [][]any{{}}, func(int, store.Row) error { return nil }); err != nil {
+				return err
+			}
+			now := tx.Now()
+			m.pass(time.Millisecond)
+			if now < committed || tx.Now() != now {
+				t.Errorf("a row of %d was read at %d, and then at %d", committed, now, tx.Now())
+			}
+		}
+		return nil
+	})
+	mustDo(t, err)
+}

@@ -18,22 +18,27 @@ import (
 type transaction struct {
 	d       *database
 	c       *connection
-	now     store.Time
+	now     store.Time // 0: not read since the last Query
 	err     error
 	changes []store.Change
 }
 
 // do runs f, and returns the changes that it made.
 func (d *database) do(c *connection, f func(store.Tx) error) ([]store.Change, error) {
-	tx := &transaction{d: d, c: c, now: d.scale.now()}
+	tx := &transaction{d: d, c: c}
 	if err := f(tx); err != nil {
 		return nil, err
 	}
 	return tx.changes, tx.err
 }
 
-// Now implements [store.Tx]. A transaction waits for no lock.
-func (tx *transaction) Now() store.Time { return tx.now }
+// Now implements [store.Tx].
+func (tx *transaction) Now() store.Time {
+	if tx.now == 0 {
+		tx.now = tx.d.scale.now()
+	}
+	return tx.now
+}
 
 // Since implements [store.Tx]. Grants are lost only with a damaged file or index.
 func (tx *transaction) Since() store.Time { return tx.d.since }
@@ -56,6 +61,7 @@ func (tx *transaction) Query(sql string, lists [][]any, scan func(int, store.Row
 		}
 		tx.err = inTable(sql, tx.c.query(context.Background(), sql, args, func(r row) error { return scan(i, r) }))
 	}
+	tx.now = 0 // a row may have been committed while this was waiting, and nothing lies in the future
 	return tx.err
 }
 
