@@ -53,7 +53,7 @@ func (f *Feed) claim(life context.Context, origin Origin, e pollRequest, rules p
 		case <-time.After(again):
 		case e.offer = <-e.poll.offers:
 		case <-ctx.Done():
-			f.deferPoll(retry, policy.HintHostSlot)
+			f.deferPoll(retry, policy.HintHostSlot, false)
 			return nil
 		}
 	}
@@ -201,7 +201,7 @@ func (f *Feed) askStore(ctx context.Context, e pollRequest, host policy.Host, ru
 		return nil, 0
 	}
 	if lease.Denied == store.DeniedPaused {
-		f.deferPoll(lease.Wait, lease.Pause.Why)
+		f.deferPoll(lease.Wait, lease.Pause.Why, true)
 	}
 	return nil, 0
 }

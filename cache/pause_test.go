@@ -77,6 +77,37 @@ func TestHostAfterAPause(t *testing.T) {
 	})
 }
 
+// A pause ends with a good answer to a feed that it does not hold for. A feed whose reader met the pause is
+// polled then, and not when the pause would have ended.
+func TestPauseThatEndsEarly(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const known = "https://origin.test/known"
+		g := newWebGateway(t, func(url string) response {
+			if url == feedURL {
+				return given(rss(2, ""), "Cache-Control", "max-age=3000")
+			} else if url == known {
+				return given(rss(1, ""), "Cache-Control", "max-age=2400")
+			}
+			return origintest.Status(429)
+		})
+		g.often(40 * time.Minute)
+		g.settings.Feeds, g.settings.Prefetch, g.by = []string{feedURL}, true, household
+		g.open()
+		g.get(known)
+		time.Sleep(10 * time.Minute)
+		g.askAs(guest, "https://origin.test/refused")
+		time.Sleep(35 * time.Minute)
+		wantBody(t, g.get(known), 200, "Entry 1")
+		if f := must(g.Status(t.Context(), known)); f.Winner != policy.HintHostCooldown {
+			t.Errorf("it waits for %q during the pause", f.Winner)
+		}
+		time.Sleep(7 * time.Minute)
+		if own := g.requested(feedURL); len(own) != 2 || len(g.requested(known)) != 2 {
+			t.Errorf("the configured feed was polled at %v, and the other one at %v", own, g.requested(known))
+		}
+	})
+}
+
 // wantSpacing expects so many requests to the web, each some time after the one before.
 func (g *gateway) wantSpacing(requests int, spacing time.Duration) {
 	g.t.Helper()

@@ -169,7 +169,7 @@ func (f *Feed) classify(s *feedstate.State, a policy.Answer) feedstate.Classifie
 // cancelPoll ends a poll before anything was sent, and returns its lease if it has one.
 func (f *Feed) cancelPoll(ctx context.Context, e pollRequest, wait time.Duration, why string) {
 	if e.lease == nil {
-		f.deferPoll(wait, why)
+		f.deferPoll(wait, why, false)
 		return
 	}
 	wait = max(wait, time.Second)
@@ -181,9 +181,9 @@ func (f *Feed) cancelPoll(ctx context.Context, e pollRequest, wait time.Duration
 	f.publish(&next)
 }
 
-// deferPoll puts the next poll off, in memory only: it was not claimed, and the store knows
-// the reason or need not. It never brings a poll forward.
-func (f *Feed) deferPoll(wait time.Duration, why string) {
+// deferPoll puts the next poll off, in memory only: it was not claimed. If the store knows why,
+// it may grant the poll earlier. It never brings a poll forward.
+func (f *Feed) deferPoll(wait time.Duration, why string, known bool) {
 	s := f.state.Load()
 	m := f.cache.moment()
 	if m.Elapsed+wait <= s.Due {
@@ -191,7 +191,7 @@ func (f *Feed) deferPoll(wait time.Duration, why string) {
 	}
 	next := *s
 	next.Override(m, wait, why)
-	if why != policy.HintStore { // that ends with the next record that is read
+	if !known {
 		next.DeferredUntil = next.Due
 	}
 	f.publish(&next)
@@ -199,7 +199,7 @@ func (f *Feed) deferPoll(wait time.Duration, why string) {
 
 // deferForStore puts the next poll off because the store refuses claims.
 func (f *Feed) deferForStore() {
-	f.deferPoll(storeRetry+time.Duration(2*f.cache.random()*float64(storeRetry)), policy.HintStore)
+	f.deferPoll(storeRetry+time.Duration(2*f.cache.random()*float64(storeRetry)), policy.HintStore, true)
 }
 
 // ask makes the request.
