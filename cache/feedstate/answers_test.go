@@ -84,6 +84,17 @@ func TestRepairsReachReaders(t *testing.T) {
 	}
 }
 
+// A program that ends in the middle of its feed fails like a connection that ends there: that may pass.
+func TestTruncatedDocumentIsTriedSoon(t *testing.T) {
+	l := newLife(t)
+	for _, whole := range []string{origintest.Feed(3, ""), `{"version":"https://jsonfeed.org/version/1.1","title":"T","items":[]}`} {
+		v := l.poll(given(whole[:len(whole)-3]))
+		if v.Answer.Failure != policy.FailureTruncated || !v.Answer.Passing() || !strings.Contains(v.Answer.Err.Error(), "truncated after") {
+			t.Errorf("%.20s: it failed as %q: %v", whole, v.Answer.Failure, v.Answer.Err)
+		}
+	}
+}
+
 // A check for browsers is named, before and after there is a version.
 func TestChallengeIsNamed(t *testing.T) {
 	anubis := given(`<html><script src="/.within.website/x/cmd/anubis/static/js/main.mjs"></script></html>`, "Content-Type", "text/html")

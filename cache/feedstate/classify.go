@@ -98,11 +98,8 @@ func (s *State) ClassifyDocument(own Key, configured bool, a policy.Answer, now 
 		err = suspect(s, d)
 	}
 	if err != nil {
-		a.Failure, a.Err = policy.FailureNotFeed, err
-		if errors.Is(err, errSuspect) {
-			a.Failure = policy.FailureSuspect
-		} else if challenge := document.Challenge(a.Status, a.Header, a.Body); challenge != nil {
-			a.Failure, a.Err = policy.FailureChallenge, challenge
+		if a.Failure, a.Err = policy.FailureSuspect, err; !errors.Is(err, errSuspect) {
+			a.Failure, a.Err = document.Failure(err, a, a.Body)
 		}
 		return Classified{Answer: a, Result: status.ResultFailed, site: s.feedsOn(own, a, err)}
 	}

@@ -301,17 +301,13 @@ func (x *subject) decide(body []byte) {
 		body = x.answer.Body // decoded
 	}
 	d, err := document.Read(body, x.answer.Header.Get("Content-Type"), x.answer.At)
-	if challenge := document.Challenge(x.answer.Status, x.answer.Header, body); err != nil && challenge != nil {
-		x.answer.Failure, x.answer.Err, x.problem = policy.FailureChallenge, challenge, challenge.Error()
-		return
-	}
 	if err == nil {
 		x.document = d
 		return
 	}
-	x.problem = err.Error()
-	if x.answer.Failure == policy.FailureNone {
-		x.answer.Failure, x.answer.Err = policy.FailureNotFeed, err
+	failure, err := document.Failure(err, x.answer, body)
+	if x.problem = err.Error(); x.answer.Failure == policy.FailureNone || failure == policy.FailureChallenge {
+		x.answer.Failure, x.answer.Err = failure, err
 	}
 }
 

@@ -5,9 +5,13 @@ package document
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"net/http"
 	"strings"
+
+	"github.com/feedpollard/pollard/internal/markup"
+	"github.com/feedpollard/pollard/policy"
 )
 
 // challenges are the checks that some sites make before they answer: a script or a puzzle
@@ -33,6 +37,17 @@ var challenges = []struct {
 
 // maxChallenge is how much of a page is searched, in bytes. Pages of challenges are short.
 const maxChallenge = 64 << 10
+
+// Failure returns why a response brings no feed, if the body that it has cannot be read: err says so.
+func Failure(err error, a policy.Answer, body []byte) (policy.Failure, error) {
+	if errors.Is(err, markup.ErrTruncated) { // the program that makes the feed has failed
+		return policy.FailureTruncated, err
+	}
+	if challenge := Challenge(a.Status, a.Header, body); challenge != nil {
+		return policy.FailureChallenge, challenge
+	}
+	return policy.FailureNotFeed, err
+}
 
 // Challenge returns an error that names the challenge that a response is, and nil if it is
 // not one. The response has failed, or its body is not a feed.
