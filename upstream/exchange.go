@@ -67,6 +67,9 @@ func (x *exchange) do(r *http.Request, t feedurl.URL) (*http.Response, error) {
 		conn.Close()
 		return nil, err
 	}
+	if r.URL.Opaque != "" && x.guard.proxy != nil && !x.guard.tunnel {
+		r.URL.Opaque = "//" + r.URL.Host + r.URL.Opaque // RFC 9112 section 3.2.2: a proxy needs the host
+	}
 	resp, err := conn.RoundTrip(r)
 	if err != nil {
 		conn.Close()

@@ -91,6 +91,7 @@ func TestProxySchemes(t *testing.T) {
 	for _, scheme := range []string{"http", "https", "socks5", "socks5h"} {
 		for _, target := range []struct{ url, to, want string }{
 			{"http://example.com.test/feed?q", plainOrigin.Listener.Addr().String(), "GET http://example.com.test/feed?q"},
+			{"http://example.com.test/a|b?q", plainOrigin.Listener.Addr().String(), "GET http://example.com.test/a%7Cb?q"}, // as the proxy shows it
 			{"https://example.com/feed?q", secure.Listener.Addr().String(), "CONNECT 93.184.216.34:443"},
 		} {
 			proxy := &origintest.Proxy{To: target.to, User: url.UserPassword("u", "p")}
