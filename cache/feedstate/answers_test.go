@@ -46,6 +46,29 @@ func TestNothingReplacesTheLastGoodVersion(t *testing.T) {
 	}
 }
 
+// An entry that is not well-formed reaches readers, most of which show it, unless its tags are wrong.
+func TestMistakesInAnEntry(t *testing.T) {
+	for name, c := range map[string]struct{ old, new, want string }{
+		"bare ampersand":            {"<title>", "<title>AT&T & ", "new"},
+		"undeclared entity":         {"<title>", "<title>&foo; ", "new"},
+		"control character":         {"<title>", "<title>\x0b", "new"},
+		"attribute without quotes":  {"<guid", "<guid isPermaLink=false", "new"},
+		"unclosed element":          {"<title>", "<title><br>", "failed"},
+		"element closed by another": {"<title>", "<title><b><i></b></i>", "failed"},
+		"attribute without an end":  {"<guid", `<enclosure url="a></item><item><enclosure url="b"/><guid`, "failed"},
+		"a script behind":           {"</rss>", "</rss><script/>", "failed"},
+		"a warning in front":        {"<rss", "Warning: ... <rss", "failed"},
+	} {
+		l := newLife(t)
+		l.poll(given(origintest.Feed(2, "")))
+		whole := origintest.Feed(3, "")
+		document := strings.Replace(whole, c.old, c.new, 1)
+		if v := l.poll(given(document)); document == whole || string(v.Result) != c.want || v.Good() && v.document.Rhythm.Entries != 3 {
+			t.Errorf("%s: %s, %v, want %s", name, v.Result, v.Answer.Err, c.want)
+		}
+	}
+}
+
 // Repairs of a publisher are a new version although no entry has changed.
 func TestRepairsReachReaders(t *testing.T) {
 	const relative = `<?xml version="1.0" encoding="ISO-8859-1"?><rss version="2.0"><channel><title>T</title><item><title>1</title><link>/1</link></item></channel></rss>`

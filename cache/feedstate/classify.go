@@ -191,16 +191,16 @@ func (v *storedVersion) pack(document []byte) (*store.Body, error) {
 
 var errSuspect = errors.New("kept back")
 
-// suspect returns why a feed may have lost its entries. A document that only a lenient parse
-// accepts may have lost some, so it does not replace a well-formed one. A document without
-// entries does not replace one that had some.
+// suspect returns why a feed may have lost its entries. A document whose tags are wrong may have
+// lost some, so it does not replace a well-formed one; one with a bare ampersand does. A document
+// without entries does not replace one that had some.
 func suspect(s *State, d *policy.Document) error {
 	known := s.Feed.Version
 	if s.Version == 0 || s.Feed.Suspect > 0 && s.Feed.Suspect+s.Gap >= suspectFor {
 		return nil
 	}
 	switch {
-	case d.Lenient && !known.Lenient:
+	case d.Lossy && !known.Lenient:
 		return fmt.Errorf("%w: the document is not well-formed any more and may have lost entries", errSuspect)
 	case d.Rhythm.Entries == 0 && known.Entries > 0:
 		return fmt.Errorf("%w: the document has lost all its %d entries", errSuspect, known.Entries)

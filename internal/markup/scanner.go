@@ -48,10 +48,13 @@ const Space = " \t\r\n"
 type Scanner struct {
 	// Root is the name of the root element, once it was read.
 	Root xml.Name
+	// Misread reports that a lenient scanner has guessed where an element or an attribute ends.
+	Misread bool
 
 	text     []byte
 	decoder  *xml.Decoder
-	start    int // of the last token
+	start    int  // of the last token
+	opened   bool // the last token was a start tag
 	elements int
 	scopes   []int // number of namespaces declared at each open element and around it
 }
@@ -88,10 +91,15 @@ func (s *Scanner) Next() (xml.Token, error) {
 		}
 		return nil, err
 	}
+	opened := s.opened
+	s.opened = false
 	switch t := token.(type) {
 	case xml.StartElement:
+		s.opened = true
+		s.Misread = s.Misread || bytes.IndexByte(s.text[s.start+1:s.Offset()], '<') >= 0
 		return token, s.open(t)
 	case xml.EndElement:
+		s.Misread = s.Misread || !opened && s.Offset() == s.start
 		s.scopes = s.scopes[:len(s.scopes)-1]
 	case xml.Directive:
 		s.declare(t)

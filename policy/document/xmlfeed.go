@@ -38,7 +38,7 @@ func readXML(text []byte, encoding string, now time.Time) (*policy.Document, err
 	}
 	doc, lenientErr := newXMLReader(markup.Repair(text[start:]), encoding, true).read(now)
 	if lenientErr == nil {
-		doc.Lenient = true
+		doc.Lenient, doc.Lossy = true, doc.Lossy || start > 0
 		return doc, nil
 	}
 	if errors.Is(lenientErr, ErrNotFeed) && errors.Is(err, ErrNotFeed) {
@@ -278,6 +278,7 @@ func (x *xmlReader) finish(now time.Time) (*policy.Document, error) {
 	doc.Rhythm = rhythm(x.entries, now)
 	x.print.sums(&doc)
 	doc.Lenient = !x.ends()
+	doc.Lossy = doc.Lenient || x.scanner.Misread
 	return &doc, nil
 }
 
