@@ -87,7 +87,7 @@ type Document struct {
 	Fingerprint Fingerprint // of what readers of a gateway get
 	Whole       Fingerprint // of all that does not change by itself
 	Lenient     bool        // the document is not well-formed
-	Lossy       bool        // entries may be missing: its tags are wrong, or it has more around it than it may
+	Lossy       bool        // entries may be missing: its end tags are wrong, or it has more around it than it may
 }
 
 // UpdateFrequency is the Podcasting 2.0 tag of that name.

@@ -191,7 +191,7 @@ func (v *storedVersion) pack(document []byte) (*store.Body, error) {
 
 var errSuspect = errors.New("kept back")
 
-// suspect returns why a feed may have lost its entries. A document whose tags are wrong may have
+// suspect returns why a feed may have lost its entries. A document whose end tags are wrong may have
 // lost some, so it does not replace a well-formed one; one with a bare ampersand does. A document
 // without entries does not replace one that had some.
 func suspect(s *State, d *policy.Document) error {

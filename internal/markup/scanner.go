@@ -48,7 +48,7 @@ const Space = " \t\r\n"
 type Scanner struct {
 	// Root is the name of the root element, once it was read.
 	Root xml.Name
-	// Misread reports that a lenient scanner has guessed where an element or an attribute ends.
+	// Misread reports that a lenient scanner has guessed where an element ends.
 	Misread bool
 
 	text     []byte
@@ -96,7 +96,6 @@ func (s *Scanner) Next() (xml.Token, error) {
 	switch t := token.(type) {
 	case xml.StartElement:
 		s.opened = true
-		s.Misread = s.Misread || bytes.IndexByte(s.text[s.start+1:s.Offset()], '<') >= 0
 		return token, s.open(t)
 	case xml.EndElement:
 		s.Misread = s.Misread || !opened && s.Offset() == s.start
