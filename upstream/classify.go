@@ -50,6 +50,8 @@ func classify(ctx context.Context, at phase, asked bool, err error) (policy.Fail
 		return policy.FailureDNS, plain("looking up the address"+reason(err), err)
 	case has[tls.RecordHeaderError](err):
 		return policy.FailureTLS, plain("the server does not speak TLS on this port: try http://", err)
+	case at == phaseHandshake && isClosed(err):
+		return policy.FailureConnect, plain("connection closed in the TLS handshake"+reason(err), err)
 	case at == phaseHandshake || has[*tls.CertificateVerificationError](err):
 		return policy.FailureTLS, plain("the TLS handshake failed"+reason(err), err)
 	case at == phaseConnecting || at == phaseLookup:
@@ -68,6 +70,12 @@ func isTimeout(err error) bool {
 func isBrokenOff(err error) bool {
 	return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.ErrClosedPipe) ||
 		errors.Is(err, net.ErrClosed) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE) || has[*net.OpError](err)
+}
+
+// isClosed reports whether a connection has ended without a word, such as an alert of TLS.
+func isClosed(err error) bool {
+	operation, ok := errors.AsType[*net.OpError](err)
+	return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || ok && (operation.Op == "read" || operation.Op == "write")
 }
 
 func has[E error](err error) bool {

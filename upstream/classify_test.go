@@ -141,6 +141,16 @@ func TestTLSFailures(t *testing.T) {
 	defer certified.Close()
 	plain := httptest.NewServer(certified.Config.Handler)
 	defer plain.Close()
+	closing, err := net.Listen("tcp", "127.0.0.1:0") // a load balancer without a server behind it
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer closing.Close()
+	go func() {
+		for conn, err := closing.Accept(); err == nil; conn, err = closing.Accept() {
+			conn.Close()
+		}
+	}()
 	trusting := WithTLS(certified.Client().Transport.(*http.Transport).TLSClientConfig.Clone())
 	for _, tt := range []struct {
 		name    string
@@ -151,6 +161,7 @@ func TestTLSFailures(t *testing.T) {
 		{"unknown authority", certified.URL, nil, policy.FailureTLS},
 		{"trusted", certified.URL, []Option{trusting}, policy.FailureNone},
 		{"wrong name", strings.Replace(certified.URL, "127.0.0.1", "localhost", 1), []Option{trusting}, policy.FailureTLS},
+		{"closed at once", "https://" + closing.Addr().String(), nil, policy.FailureConnect},
 		{"no TLS", strings.Replace(plain.URL, "http", "https", 1), nil, policy.FailureTLS},
 		{"TLS where there should be none", strings.Replace(certified.URL, "https", "http", 1), nil, policy.FailureStatus},
 	} {

@@ -124,8 +124,9 @@ func (p *poll) request(ctx context.Context) (redirected bool) {
 		if has[*proxyError](err) {
 			p.answer.Asked = asked // the proxy has kept the request
 		}
-		p.failed(ctx, phase(x.phase.Load()), err)
-		if p.answer.Asked.IsZero() && reached(p.answer.Failure) {
+		at := phase(x.phase.Load())
+		p.failed(ctx, at, err)
+		if p.answer.Asked.IsZero() && reached(p.answer.Failure, at) {
 			p.answer.Asked = begun
 		}
 		return false
@@ -254,6 +255,6 @@ func (p *poll) fail(f policy.Failure, err error) {
 
 // reached reports whether a failure without a request came after the origin had accepted
 // the connection.
-func reached(f policy.Failure) bool {
-	return f == policy.FailureTLS || f == policy.FailureTimeout
+func reached(f policy.Failure, at phase) bool {
+	return f == policy.FailureTLS || f == policy.FailureTimeout || f == policy.FailureConnect && at == phaseHandshake
 }
