@@ -28,9 +28,9 @@ const prefixSize = 1024
 // wrong result costs time only: package document reads what is stored.
 func detect(prefix []byte, complete bool) detection {
 	complete = complete || len(prefix) >= prefixSize
-	text := bytes.TrimLeft(bytes.TrimPrefix(prefix, []byte("\xef\xbb\xbf")), " \t\r\n")
+	text := bytes.TrimLeft(prefix, "\ufeff \t\r\n") // some sites write several byte order marks
 	switch {
-	case len(text) == 0, len(prefix) < 3 && prefix[0] >= 0xef: // perhaps half of a byte order mark
+	case len(text) == 0, len(text) < 3 && text[0] >= 0xef: // perhaps half of a byte order mark
 		return notFeedIf(complete)
 	case bytes.HasPrefix(prefix, []byte("\xfe\xff")), bytes.HasPrefix(prefix, []byte("\xff\xfe")):
 		return isFeed // UTF-16, which hardly anything but feeds uses
@@ -56,7 +56,7 @@ func notFeedIf(complete bool) detection {
 
 var (
 	// prolog matches what comes before the root element of a feed.
-	prolog      = regexp.MustCompile(`(?is)^(?:\s|<\?.*?\?>|<!--.*?-->|<!doctype\s+[^h>][^>]*>)+`)
+	prolog      = regexp.MustCompile(`(?is)^(?:\s|<\?.*?\?>|<!--.*?-->|<!doctype\s+[^h>\[][^>\[]*(?:\[.*?\]\s*)?>)+`)
 	htmlDoctype = regexp.MustCompile(`(?i)^<!doctype\s+html`)
 )
 
