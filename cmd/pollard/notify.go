@@ -35,7 +35,8 @@ func relayNotifications() error {
 				return
 			}
 			ready := bytes.HasPrefix(message[:n], []byte("READY="))
-			failed = failed || bytes.HasPrefix(message[:n], []byte("STATUS="))
+			goesOn := bytes.Contains(message[:n], []byte("\nEXTEND_TIMEOUT_USEC=")) // opening the store takes long
+			failed = failed || bytes.HasPrefix(message[:n], []byte("STATUS=")) && !goesOn
 			if ready && failed && !started {
 				continue
 			}

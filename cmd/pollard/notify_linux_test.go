@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/feedpollard/pollard/internal/early"
 	"github.com/feedpollard/pollard/internal/loopback"
 )
 
@@ -77,6 +78,55 @@ func TestServiceManagerHearsOfStartsThatSucceed(t *testing.T) {
 			_ = program.Process.Signal(os.Interrupt)
 			if err := <-ended; (err == nil) != tt.starts {
 				t.Errorf("it ended with %v", err)
+			}
+		})
+	}
+}
+
+// A start that has taken long, and said so, is a start. The error of a start that has failed is passed on alone.
+func TestServiceManagerHearsOfLongStarts(t *testing.T) {
+	for name, tt := range map[string]struct{ said, heard []string }{
+		"long": {
+			[]string{"RELOADING=1", "STATUS=opening the store\nEXTEND_TIMEOUT_USEC=60000000", "READY=1"},
+			[]string{"RELOADING=1", "STATUS=opening the store\nEXTEND_TIMEOUT_USEC=60000000", "READY=1"},
+		},
+		"long, and fails": {
+			[]string{"STATUS=opening the store\nEXTEND_TIMEOUT_USEC=60000000", "STATUS=no such host", "READY=1", "STOPPING=1"},
+			[]string{"STATUS=opening the store\nEXTEND_TIMEOUT_USEC=60000000", "STATUS=no such host", "STOPPING=1"},
+		},
+		"a reload fails later": {
+			[]string{"READY=1", "RELOADING=1", "STATUS=no such host", "READY=1"},
+			[]string{"READY=1", "RELOADING=1", "STATUS=no such host", "READY=1"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			socket := filepath.Join(t.TempDir(), "s")
+			manager, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: socket, Net: "unixgram"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer manager.Close()
+			early.ServiceManager, early.Own = socket, socket+"o"
+			defer func() { early.ServiceManager, early.Own = "", "" }()
+			if err := relayNotifications(); err != nil {
+				t.Fatal(err)
+			}
+			caddy, err := net.DialUnix("unixgram", nil, &net.UnixAddr{Name: early.Own, Net: "unixgram"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer caddy.Close()
+			for _, message := range tt.said {
+				if _, err := caddy.Write([]byte(message)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			_, _ = caddy.Write([]byte("END"))
+			message := make([]byte, 4096)
+			for _, want := range append(tt.heard, "END") {
+				if n, err := manager.Read(message); err != nil || string(message[:n]) != want {
+					t.Fatalf("the service manager heard %q, %v; want %q", message[:n], err, want)
+				}
 			}
 		})
 	}
