@@ -5,7 +5,6 @@ package links
 
 import (
 	"net/url"
-	"regexp"
 	"strings"
 
 	"github.com/feedpollard/pollard/internal/markup"
@@ -182,7 +181,9 @@ func (b *base) resolveHTML(value string) (p prefix, drop int, ok bool) {
 	return b.resolve(value)
 }
 
-// scheme is that of a URL (RFC 3986 section 3.1).
-var scheme = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9+.-]*:`)
-
-func hasScheme(reference string) bool { return scheme.MatchString(reference) }
+// hasScheme reports whether a reference begins with a scheme (RFC 3986 section 3.1).
+func hasScheme(reference string) bool {
+	const letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+	scheme, _, found := strings.Cut(reference, ":")
+	return found && strings.TrimLeft(scheme, letters) != scheme && strings.Trim(scheme, letters+"0123456789+.-") == ""
+}
