@@ -211,7 +211,7 @@ const (
 	FailureNotStarted  Failure = "not-started"  // nothing was sent: the slot came too late or the gateway is closing
 	FailureHeld        Failure = "held"         // a redirect led to a host that must not be polled now
 	FailureDNS         Failure = "dns"          // the host has no address, or the lookup took too long
-	FailureConnect     Failure = "connect"      // refused, unreachable; with a request sent: closed without an answer
+	FailureConnect     Failure = "connect"      // refused, unreachable; with Asked set: closed in the TLS handshake or without an answer
 	FailureProxy       Failure = "proxy"        // the operator's proxy is away, or refuses to work
 	FailureTLS         Failure = "tls"          // no acceptable certificate
 	FailureTimeout     Failure = "timeout"      // no complete answer in time
