@@ -14,6 +14,7 @@ import (
 
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
 
 	"github.com/feedpollard/pollard/cache"
 	"github.com/feedpollard/pollard/caddymodule/poller"
@@ -79,8 +80,12 @@ func (g *Gateway) hideToken(w http.ResponseWriter, r *http.Request) (_ http.Resp
 			zap.Object("resp_headers", caddyhttp.LoggableHTTPHeader{Header: headerWithoutToken(w.Header()), ShouldLogCredentials: credentials}),
 		}
 		fields = append(fields, poller.Reported(r)...)
+		level := zapcore.InfoLevel
+		if sent.Status() >= http.StatusInternalServerError { // as Caddy does
+			level = zapcore.ErrorLevel
+		}
 		for _, name := range names {
-			g.accessLog.Named(name).Info("handled request", fields...)
+			g.accessLog.Named(name).Log(level, "handled request", fields...)
 		}
 	}
 }

@@ -21,7 +21,12 @@ import (
 	"github.com/feedpollard/pollard/caddymodule/internal/stage"
 )
 
-func feeds(*http.Request) (int, string, http.Header) { return 200, stage.Sample, nil }
+func feeds(r *http.Request) (int, string, http.Header) {
+	if r.URL.Host == "broken.example" {
+		return 503, "", nil
+	}
+	return 200, stage.Sample, nil
+}
 
 // onSite runs a test with a Caddy that has a site at feeds.test.
 func onSite(t *testing.T, options, site string, run func(t *testing.T)) {
@@ -268,7 +273,7 @@ func TestAccessLog(t *testing.T) {
 	log := filepath.Join(t.TempDir(), "access.log")
 	site := "log {\noutput file " + log + " {\nroll_disabled\n}\nformat json\n}\nlog_append told {http.pollard.status}\nfeed_gateway {\ntoken alice " + token + "\nfeed /one.xml https://one.example/feed?key=verysecretkey123456\n}"
 	onSite(t, "", site, func(t *testing.T) {
-		for _, target := range []string{"/one.xml", "/one.xml", "/~" + token + "/https://two.example/feed", "/~" + token + "/https:///x", "/%7e" + token + "/https://two.example/feed", "/%7E" + token + "/-/about", "/https://three.example/"} {
+		for _, target := range []string{"/one.xml", "/one.xml", "/~" + token + "/https://two.example/feed", "/~" + token + "/https:///x", "/%7e" + token + "/https://two.example/feed", "/%7E" + token + "/-/about", "/https://three.example/", "/~" + token + "/https://broken.example/feed"} {
 			stage.Get(t, "http://feeds.test"+target, stage.Outside)
 		}
 		text, err := os.ReadFile(log)
@@ -286,6 +291,7 @@ func TestAccessLog(t *testing.T) {
 			{"/~***/https://two.example/feed", "hit", "https://two.example/feed", ""},
 			{"/~***/-/about", "", "", ""},
 			{"/https://three.example/", "refused", "https://three.example/", "the gateway's `clients` line does not cover 203.0.113.5: it needs that address there, or a `token` for you"},
+			{"/~***/https://broken.example/feed", "unavailable", "https://broken.example/feed", "broken.example: status 503 Service Unavailable"},
 		}
 		lines := strings.Split(strings.TrimSpace(string(text)), "\n")
 		if len(lines) != len(want) {
@@ -293,6 +299,7 @@ func TestAccessLog(t *testing.T) {
 		}
 		for i, line := range lines {
 			var entry struct {
+				Level   string `json:"level"`
 				Logger  string `json:"logger"`
 				Request struct {
 					URI string `json:"uri"`
@@ -310,6 +317,9 @@ func TestAccessLog(t *testing.T) {
 			entry.Request.URI = strings.TrimPrefix(entry.Request.URI, "http://feeds.test") // a request that came over no network
 			if entry.Request.URI != w.uri || entry.Result != w.status || entry.Feed != w.feed || entry.Reason != w.reason || entry.Status == 0 || !strings.HasPrefix(entry.Logger, "http.log.access") {
 				t.Errorf("entry %d: %s", i, line)
+			}
+			if entry.Level == "error" != (entry.Status >= 500) {
+				t.Errorf("entry %d has the level %s: %s", i, entry.Level, line)
 			}
 			if told := entry.Told; told != w.status && !strings.Contains(w.uri, "***") {
 				t.Errorf("entry %d: the placeholder says %q", i, told)
