@@ -52,7 +52,7 @@ func (f *Feed) unavailable(s *feedstate.State, p *inFlight) *Unavailable {
 	case s.Feed.Alias != "":
 		u.Status, u.RedirectTo, u.Alias, u.RetryAfter = http.StatusFound, s.Feed.Alias, true, 0
 	case s.Last.RedirectTo != "":
-		u.Status, u.RedirectTo, u.RetryAfter = http.StatusFound, s.Last.RedirectTo, 0
+		u.Status, u.RedirectTo = http.StatusFound, s.Last.RedirectTo
 	case p != nil && s.Last.At.IsZero():
 		u.Status, u.RetryAfter = http.StatusServiceUnavailable, queueTimeout
 		u.Queued = true // it may have come to its turn in this moment
