@@ -161,32 +161,39 @@ func (c *Cache) Ping(ctx context.Context, key string) error {
 		return err
 	}
 	f = f.use()
-	if !f.pinged.CompareAndSwap(false, true) {
+	if f.pinged.Swap(int64(max(c.elapsed(), 1))) != 0 {
 		f.leave()
-		return nil // an earlier one has to wait
+		return nil // an earlier one has to wait, and does what this one asks for
 	}
-	end := func() {
-		f.pinged.Store(false)
-		f.leave()
-	}
-	began := c.elapsed()
-	wait, err := f.ping(ctx, began)
+	wait, err := f.latestPing(ctx)
 	if wait <= 0 || err != nil {
-		end()
+		f.leave()
 		return err
 	}
 	if !c.background(func() {
-		defer end()
+		defer f.leave()
 		for wait > 0 && err == nil && sleep(c.open, wait) {
-			wait, err = f.ping(c.open, began)
+			wait, err = f.latestPing(c.open)
 		}
 		if err != nil && c.open.Err() == nil {
 			c.log().Warn("publish ping is lost, as the store cannot be written", c.urlField(f.key.String()), errField(err))
 		}
 	}) {
-		end()
+		f.leave()
 	}
 	return nil
+}
+
+// latestPing makes a feed due because of its latest ping. If that is too early, it returns how long to wait.
+// Otherwise no ping waits any more.
+func (f *Feed) latestPing(ctx context.Context) (wait time.Duration, err error) {
+	for {
+		latest := f.pinged.Load()
+		wait, err = f.ping(ctx, time.Duration(latest))
+		if wait > 0 && err == nil || f.pinged.CompareAndSwap(latest, 0) {
+			return wait, err
+		}
+	}
 }
 
 // pingChanges reports whether a ping changes when or how a feed is polled next.

@@ -333,6 +333,33 @@ func TestPingAfterASlowPoll(t *testing.T) {
 	})
 }
 
+// A ping that comes while another one waits counts, although the feed was polled by hand in between.
+func TestPingAfterARefresh(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const key = "shield/feed.xml"
+		entries := 1
+		g := newGateway(t, func(policy.Ask) policy.Answer { return ok(rss(entries, ""), "Cache-Control", "max-age=86400") })
+		g.settings.Site = func(string) cache.Origin { return g.origin }
+		g.open()
+		g.get(key)
+		for entries = 2; entries <= 4; entries++ {
+			time.Sleep(10 * time.Minute)
+			if entries == 3 { // before MinInterval has passed
+				if _, err := g.RefreshAtOnce(t.Context(), key); err != nil {
+					t.Fatal(err)
+				}
+			} else if err := g.Ping(t.Context(), key); err != nil {
+				t.Fatal(err)
+			}
+		}
+		entries--
+		time.Sleep(51 * time.Minute)
+		if w := g.get(key); g.origin.polls() != 3 || !strings.Contains(w.Body.String(), "Entry 4") {
+			t.Errorf("%d polls: %s", g.origin.polls(), w.Body)
+		}
+	})
+}
+
 // A ping at one node shows the change to the readers of all, and pings at all nodes cause one poll per
 // MinInterval.
 func TestPingsAtSeveralNodes(t *testing.T) {

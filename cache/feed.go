@@ -37,7 +37,7 @@ type Feed struct {
 	pushTried   atomic.Int64                         // when a request last caused the poll of a push that waits
 	ignored     atomic.Int64                         // pushes without a valid signature
 
-	pinged atomic.Bool // a ping waits for MinInterval
+	pinged atomic.Int64 // the latest ping while one waits for MinInterval, as [Cache.elapsed] counts; 0: none waits
 
 	users   atomic.Int64 // requests that use it: it stays in the table for as long
 	inTable atomic.Bool  // it is in the table, whose size counts it; changed under mu
