@@ -190,6 +190,9 @@ func (f *Feed) askStore(ctx context.Context, e pollRequest, host policy.Host, ru
 		}
 		c.returnLease(&lease) // another node may have the lease by now: claim again
 		return nil, time.Millisecond
+	case lease.Denied == store.DeniedBusy && lease.Wait > maxQueued:
+		f.deferPoll(lease.Wait, policy.HintHostSlot, true)
+		return nil, 0
 	case lease.Denied == store.DeniedBusy, lease.Denied == store.DeniedPaused && lease.Wait <= maxPaused:
 		return nil, max(lease.Wait, time.Millisecond)
 	case lease.Denied == store.DeniedNotDue && e.floor == 0 && 0 <= lease.Polled && lease.Polled < offerTimeout:

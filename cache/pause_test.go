@@ -176,6 +176,25 @@ func TestWaitingPollsLeaveRoom(t *testing.T) {
 	})
 }
 
+// A reader who asks for a feed whose host is free in more than a few minutes learns why, and when.
+func TestLongSpacing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const other = "https://origin.test/other"
+		g := newGateway(t, func(policy.Ask) policy.Answer { return ok(rss(2, "")) })
+		g.origin.spacing = 20 * time.Minute
+		g.open()
+		g.get(feedURL)
+		for left := 20 * time.Minute; left > 0; left -= 5 * time.Minute {
+			w, f := g.get(other), must(g.Feed(t.Context(), other))
+			if u := f.Unavailable(); w.Code != 503 || u == nil || !u.Queued || (u.RetryAfter-left).Abs() > time.Second {
+				t.Fatalf("%v before the host is free: %d, %+v", left, w.Code, u)
+			}
+			time.Sleep(5 * time.Minute)
+		}
+		wantBody(t, g.get(other), 200, "Entry 2")
+	})
+}
+
 // Retry-After counts whatever other hint wins, with a 200 as well,
 // after its version is lost and after a restart.
 func TestNotBeforeOutlivesEverything(t *testing.T) {
