@@ -65,7 +65,7 @@ func (f *Feed) run(ctx context.Context, e pollRequest) {
 	defer claim.release()
 	lease := claim.lease
 	var planned time.Duration
-	if e.floor > 0 {
+	if e.floor > 0 && s.Last.Winner != policy.HintPause {
 		planned = s.Due
 	}
 	s = f.granted(lease)

@@ -12,6 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/feedpollard/pollard/cache"
 	"github.com/feedpollard/pollard/cache/feedstate"
 	"github.com/feedpollard/pollard/cache/store"
 	"github.com/feedpollard/pollard/policy"
@@ -276,4 +277,44 @@ func TestLastReaderIsNotInTheFuture(t *testing.T) {
 			t.Errorf("asked for at %v, %v", account.LastAsked, err)
 		}
 	})
+}
+
+// A shield that is taken out of the configuration and put back is polled for its next reader, not an hour later.
+func TestShieldThatComesBack(t *testing.T) {
+	for name, prefetch := range map[string]bool{"prefetched": true, "read meanwhile": false} {
+		bubble(t, name, func(t *testing.T) {
+			const key = "shield/feed.xml"
+			g := newGateway(t, func(policy.Ask) policy.Answer { return ok(rss(1, ""), "Cache-Control", "max-age=60") })
+			g.often(time.Minute)
+			g.settings.Prefetch = prefetch
+			configure := func(site func(string) cache.Origin) {
+				g.settings.Site = site
+				g.Apply(g.settings)
+			}
+			g.open()
+			configure(func(string) cache.Origin { return g.origin })
+			g.get(key)
+			configure(nil)
+			for must(g.Status(t.Context(), key)).Winner != policy.HintPause {
+				if time.Sleep(time.Second); !prefetch {
+					g.get(key)
+				}
+			}
+			configure(func(string) cache.Origin { return g.origin })
+			if said := g.get(key).Header().Get("Cache-Control"); said != "max-age=60" {
+				t.Errorf("its reader is told %s", said)
+			}
+			g.origin.answers(func(policy.Ask) policy.Answer { return refused })
+			time.Sleep(61 * time.Second)
+			g.get(key)
+			g.origin.answers(func(policy.Ask) policy.Answer { return ok(rss(2, ""), "Cache-Control", "max-age=60") })
+			time.Sleep(2 * time.Minute)
+			wantBody(t, g.get(key), 200, "Entry 2")
+			for i, at := range g.origin.times()[1:] {
+				if gap := at.Sub(g.origin.times()[i]); gap < time.Minute {
+					t.Errorf("two polls are %v apart", gap)
+				}
+			}
+		})
+	}
 }
