@@ -113,17 +113,19 @@ func (g *Gateway) logNamesOfHost(r *http.Request) []string {
 		host = r.Host
 	}
 	logs := g.server.Logs
+	skip := logs.SkipUnmappedHosts
 	for pattern := strings.ToLower(host); ; {
 		if names, ok := logs.LoggerNames[pattern]; ok {
 			return names
 		}
+		skip = skip || slices.Contains(logs.SkipHosts, pattern)
 		_, parent, more := strings.Cut(strings.TrimPrefix(pattern, "*."), ".")
 		if !more {
 			break
 		}
 		pattern = "*." + parent
 	}
-	if logs.SkipUnmappedHosts || slices.Contains(logs.SkipHosts, host) {
+	if skip {
 		return nil
 	}
 	return []string{logs.DefaultLoggerName}

@@ -394,6 +394,22 @@ func TestTokensAreNotPassedOn(t *testing.T) {
 	})
 }
 
+// A site without a log gets none because of tokens, though another site of its server has one.
+func TestTokensMakeNoLog(t *testing.T) {
+	log := filepath.Join(t.TempDir(), "all.log")
+	gateway := "bind void/feeds\nfeed_gateway {\ntoken alice " + secret + "\n}\n}\n"
+	sites := "http://*.feeds.test {\n" + gateway + "http://logged.test {\nlog\n" + gateway
+	onSites(t, "log all {\noutput file "+log+" {\nroll_disabled\n}\n}", sites, func(t *testing.T) {
+		for _, host := range []string{"one.feeds.test", "One.Feeds.Test", "logged.test"} {
+			stage.WantBody(t, host, stage.Get(t, "http://"+host+"/~"+secret+"/https://one.example/feed", stage.Outside), 200, "<title>One</title>")
+		}
+		text, err := os.ReadFile(log)
+		if n := strings.Count(string(text), "handled request"); err != nil || n != 1 {
+			t.Errorf("%v, %d requests, want that of logged.test:\n%s", err, n, text)
+		}
+	})
+}
+
 // No log has the token of a request, at whatever level: not of one whose client leaves before the
 // answer, not in an odd spelling, not in a log that the site has chosen by name. A client that leaves causes no error.
 func TestTokensAreInNoLog(t *testing.T) {
