@@ -5,6 +5,7 @@ package cache_test
 
 import (
 	"errors"
+	"fmt"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -79,4 +80,38 @@ func TestNotModifiedReadsNoBody(t *testing.T) {
 			t.Errorf("got %d without the body, which is in memory", w.Code)
 		}
 	})
+}
+
+// The store believes a plan for more than a week: skipDays and skipHours put off a poll that a pause, or the end of a
+// show, has put off already.
+func TestRestartKeepsAPollThatIsPutOffTwice(t *testing.T) {
+	const days = `<skipDays><day>Monday</day><day>Tuesday</day><day>Wednesday</day></skipDays>`
+	hours := "<skipHours>"
+	for hour := range 24 {
+		if hour != 9 {
+			hours += fmt.Sprintf("<hour>%d</hour>", hour)
+		}
+	}
+	hours += "</skipHours>"
+	for name, tt := range map[string]struct{ channel, retryAfter string }{
+		"a show that is complete": {`<itunes:complete>yes</itunes:complete>` + days + hours, ""},
+		"Retry-After":             {days + hours, "604800"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) { // it begins on a Monday at 10
+				body := `<rss version="2.0" xmlns:itunes="http://www.itunes.com/dtds/podcast-1.0.dtd"><channel><title>T</title>` + tt.channel + `<item><title>1</title></item></channel></rss>`
+				g := newGateway(t, func(policy.Ask) policy.Answer { return ok(body, "ETag", `"1"`, "Retry-After", tt.retryAfter) }).open()
+				g.get(feedURL)
+				account, err := g.Status(t.Context(), feedURL)
+				if err != nil || time.Until(account.NextPoll) < 8*24*time.Hour+time.Hour {
+					t.Fatalf("the next poll is at %v, %v", account.NextPoll, err)
+				}
+				time.Sleep(71*time.Hour + 30*time.Minute) // to an hour that is not skipped
+				g.restart()
+				if g.get(feedURL); g.origin.polls() != 1 {
+					t.Errorf("it was polled at %v, and not at %v", time.Now(), account.NextPoll)
+				}
+			})
+		})
+	}
 }

@@ -14,8 +14,12 @@ import (
 	"github.com/feedpollard/pollard/policy"
 )
 
-// longestJitter is longer than what jitter adds to the interval of a feed.
-const longestJitter = time.Hour
+const (
+	// longestJitter is longer than what jitter adds to the interval of a feed.
+	longestJitter = time.Hour
+	// longestSkip is for how long skipDays and skipHours put off a poll, at most.
+	longestSkip = 3 * 24 * time.Hour
+)
 
 // Commit implements [Store].
 func (d *Database) Commit(ctx context.Context, o Outcome) error {

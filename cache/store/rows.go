@@ -213,7 +213,7 @@ func (f *feedRow) restart(tx Tx, id ID) {
 // mend replaces moments that cannot be, as a bit of the row was flipped: the feed is polled a week
 // late at most.
 func (f *feedRow) mend(now Time) {
-	latest := now.Add(max(maxPause, f.hold)).Add(longestJitter)
+	latest := now.Add(max(maxPause, f.hold)).Add(longestJitter + longestSkip)
 	for _, m := range []struct {
 		moment       *Time
 		latest, then Time
