@@ -62,6 +62,7 @@ func claim(tx Tx, c Claim) (lease Lease, err error) {
 		changed = changed || f.moment != reserved
 	}
 	if lease.Denied == "" {
+		now = tx.Now() // to lock the domain may have taken a while
 		f.grant(now, tx.Tokens(1), c.Hold)
 		h.start(tx, now, c.Host, f.rank(), f.owner)
 		changed = true
@@ -158,6 +159,7 @@ func grantHop(tx Tx, hop Hop) (Passage, error) {
 		}
 		return Passage{Denied: denied, Wait: at.Sub(now)}, nil
 	}
+	now = tx.Now() // to lock the domain may have taken a while
 	h.start(tx, now, hop.Host, from.rank(), from.owner)
 	floor := now.Add(hop.Floor)
 	f.hopped, f.until, f.waiting, f.moment = now, max(f.until, floor), 0, Never

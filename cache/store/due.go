@@ -185,6 +185,7 @@ func claimOf(tx Tx, q DueQuery, hosts []*hostRow) (leases []Lease, later bool, e
 			if f.hold <= 0 {
 				f.hold = usualHold
 			}
+			now := tx.Now() // to lock the domains may have taken a while
 			f.grant(now, tx.Tokens(1), f.hold)
 			h.start(tx, now, f.host, f.rank(), f.owner)
 			leases = append(leases, Lease{Record: f.record(now)})
