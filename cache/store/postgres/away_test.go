@@ -85,6 +85,24 @@ func TestSilence(t *testing.T) {
 	}
 }
 
+// Of several servers one may be silent, as its machine has lost its power.
+func TestSilentServerOfSeveral(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it takes the seconds that a server may take, twice")
+	}
+	url := server(t).Database(t)
+	t.Parallel()
+	silent, err := net.Listen("tcp", "127.0.0.1:0")
+	must(t, err)
+	defer silent.Close()
+	s := open(t, strings.Replace(url, "@", "@"+silent.Addr().String()+",", 1))
+	exec(t, url, `select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'pollard' and datname = current_database()`)
+	eventually(t, "the other one is used", func() bool {
+		_, err := s.Lookup(t.Context(), []store.ID{{}})
+		return err == nil
+	})
+}
+
 // TestClose ends everything that a store does.
 func TestClose(t *testing.T) {
 	url := server(t).Database(t)

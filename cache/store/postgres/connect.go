@@ -11,6 +11,7 @@ import (
 	"net"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -32,7 +33,8 @@ func configure(url string) (*pgxpool.Config, error) {
 		c.Database = c.User // as the server does, but known to people
 	}
 	if !strings.Contains(url, "connect_timeout") {
-		c.ConnectTimeout = callTimeout
+		// A call that meets hosts that are silent has time for the last one.
+		c.ConnectTimeout = callTimeout / time.Duration(1+strings.Count(place(c), ","))
 	}
 	if c.RuntimeParams["application_name"] == "" {
 		c.RuntimeParams["application_name"] = "pollard"
@@ -55,12 +57,13 @@ func settle(ctx context.Context, conn *pgx.Conn) error {
 // Nothing that others put into other schemas is used in place of what is meant. Each
 // statement has an index: as plans are kept, one that was made while a table was small
 // would read all of it when it has grown. Without table scans, the costs mean nothing to
-// the compiler. A session that hangs must not hold locks, and what was granted has to be
-// on disk whatever the default of the server is.
+// the compiler. A session that hangs must not hold locks. Whatever the defaults of the server are,
+// statements see what was committed before them, and what was granted has to be on disk.
 var settings = fmt.Sprintf(`
 	set search_path = pollard, pg_catalog, pg_temp;
 	set enable_seqscan = off;
 	set jit = off;
+	set default_transaction_isolation = 'read committed';
 	set statement_timeout = %[1]d;
 	set idle_in_transaction_session_timeout = %[1]d;
 	select set_config('synchronous_commit', 'on', false) where current_setting('synchronous_commit') = 'off'`, callTimeout.Milliseconds())
