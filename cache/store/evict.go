@@ -140,24 +140,28 @@ const atOnceVictims = 200
 
 // victims finds feeds that have to give way in the next step, and take some bytes together. If there are not so many, it
 // returns all of them.
-func (d *Database) victims(ctx context.Context, budget, bytes int64) (now step, victims []candidate, err error) {
-	victims, err = read(ctx, d, func(tx Tx) (victims []candidate, err error) {
+func (d *Database) victims(ctx context.Context, budget, bytes int64) (step, []candidate, error) {
+	type found struct {
+		now     step
+		victims []candidate
+	}
+	got, err := read(ctx, d, func(tx Tx) (got found, err error) {
 		use, err := usesOf(tx)
 		if err != nil {
-			return nil, err
+			return got, err
 		}
 		d.crowded.Store(use.crowded(budget))
 		waiting := make(map[Share][]victim)
 		read := make(map[Share]int)
-		for began := bytes; bytes > 0; {
+		for left := bytes; left > 0; {
 			s, a, ok := use.next(budget)
-			if !ok || bytes < began && s != now {
+			if !ok || left < bytes && s != got.now {
 				break
 			}
-			now = s
+			got.now = s
 			if len(waiting[a]) == 0 {
 				if waiting[a], err = feedsOf(tx, a, s, read[a]); err != nil {
-					return nil, err
+					return got, err
 				}
 				if read[a] += len(waiting[a]); len(waiting[a]) == 0 {
 					use[a].bodies, use[a].forgotten = 0, use[a].all // the others were committed a moment ago
@@ -170,12 +174,12 @@ func (d *Database) victims(ctx context.Context, budget, bytes int64) (now step, 
 			if s.bodies {
 				use[a].bodies -= v.bytes
 			}
-			bytes -= v.bytes
-			victims = append(victims, v.candidate)
+			left -= v.bytes
+			got.victims = append(got.victims, v.candidate)
 		}
-		return victims, nil
+		return got, nil
 	})
-	return now, victims, err
+	return got.now, got.victims, err
 }
 
 // crowded reports whether what is remembered of feeds of strangers that are forgotten takes all that their rank may take.
@@ -241,14 +245,15 @@ func feedsOf(tx Tx, a Share, s step, skip int) (feeds []victim, err error) {
 
 // giveWay has feeds give way in a step, unless they were read since. It stops when the store uses no more
 // than it may: another node may make room, too.
-func (d *Database) giveWay(ctx context.Context, s step, victims []candidate, budget int64) (_ []ID, err error) {
+func (d *Database) giveWay(ctx context.Context, s step, victims []candidate, budget int64) ([]ID, error) {
 	var in Tx // the transaction in which used and left were read
 	var used, left int64
 	return d.forSome(ctx, victims, func(tx Tx, f *feedRow) bool {
 		if in != tx {
 			in = tx
 			tx.Exec(`insert into meta (key, value) values ('trim', '') on conflict (key) do update set value = ''`) // one node at a time
-			if used, left, err = d.space(tx, budget); err != nil {
+			var failed error
+			if used, left, failed = d.space(tx, budget); failed != nil {
 				return false // and the transaction fails
 			}
 		}
