@@ -112,7 +112,7 @@ func explainConnection(err error) string {
 	_, hostname := errors.AsType[x509.HostnameError](err)
 	switch {
 	case errors.Is(err, context.DeadlineExceeded) || pgconn.Timeout(err):
-		return fmt.Sprintf("the database does not answer within %s: see whether it runs and can be reached from here", callTimeout)
+		return fmt.Sprintf("the database does not answer within %s: see whether it runs and can be reached from here, and whether it is overloaded or another session holds locks", callTimeout)
 	case authority:
 		return message + ": add sslrootcert=<file of the authority's certificate> to the store's URL"
 	case hostname:

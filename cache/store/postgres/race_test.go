@@ -15,6 +15,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/feedpollard/pollard/cache/store"
+	"github.com/feedpollard/pollard/cache/store/postgres/postgrestest"
 	"github.com/feedpollard/pollard/cache/store/storetest"
 )
 
@@ -203,4 +204,25 @@ func TestIsolationOfServer(t *testing.T) {
 		})
 	}
 	polls.Wait()
+}
+
+// If a call has no answer in its time, the error names locks, though the server's own word for it comes too late.
+func TestLockedTables(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it takes the 5 s that a call may take")
+	}
+	url := server(t).Database(t)
+	t.Parallel()
+	proxy, by := through(t, url)
+	s := open(t, by)
+	storetest.Grant(t, s, storetest.Claim(1))
+	tx, err := connect(t, url).Begin(t.Context())
+	must(t, err)
+	_, err = tx.Exec(t.Context(), `lock table pollard.host`)
+	must(t, err)
+	proxy.Set(postgrestest.Fault{Delay: 200 * time.Millisecond})
+	if _, err := s.Claim(t.Context(), storetest.Claim(2)); err == nil || !strings.Contains(err.Error(), "another session holds locks") {
+		t.Errorf("Claim: %v", err)
+	}
+	must(t, tx.Rollback(t.Context()))
 }
