@@ -31,7 +31,7 @@ type watcher struct {
 	d      *database
 	server string                  // that was read last
 	last   store.Time              // then
-	looked time.Time               // the same by the clock of this node
+	looked time.Duration           // the same by the clock of this node, which counts its sleep
 	seen   map[store.ID]store.Time // when feeds changed that have been seen, for some time
 }
 
@@ -84,7 +84,7 @@ func (w *watcher) look(ctx context.Context) (unseen []store.Change, err error) {
 		now    store.Time
 		lost   bool
 	)
-	began, seen := time.Now(), make(map[store.ID]store.Time)
+	began, seen := w.d.clock.sinceBoot(), make(map[store.ID]store.Time)
 	err = w.d.Read(ctx, func(tx store.Tx) error {
 		unseen = nil
 		err := tx.Query(`select `+serverName, [][]any{nil}, func(_ int, row store.Row) error { return row.Scan(&server) })
@@ -93,7 +93,7 @@ func (w *watcher) look(ctx context.Context) (unseen []store.Change, err error) {
 		}
 		now = tx.Now()
 		from := w.last
-		if lost = server != w.server || began.Sub(w.looked) > lookFor; lost {
+		if lost = server != w.server || began-w.looked > lookFor; lost {
 			from = now
 			unseen = append(unseen, store.Change{Lost: true})
 		}
