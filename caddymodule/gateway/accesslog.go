@@ -45,12 +45,13 @@ func sentURI(r *http.Request) string {
 	return r.RequestURI
 }
 
-// headerWithoutToken returns a copy of a header in which no URL of the gateway has a token.
+// headerWithoutToken returns a copy of a header in which no URL of the gateway has a token: neither the
+// Referer, nor what proxies add, such as X-Original-URI.
 func headerWithoutToken(h http.Header) http.Header {
 	h = h.Clone()
-	for _, name := range []string{"Location", "Referer"} {
-		for i, value := range h[name] {
-			h[name][i] = withoutToken(value)
+	for _, values := range h {
+		for i, value := range values {
+			values[i] = withoutToken(value)
 		}
 	}
 	return h
