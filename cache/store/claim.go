@@ -155,7 +155,7 @@ func grantHop(tx Tx, hop Hop) (Passage, error) {
 	}
 	if denied != "" {
 		if f.waiting != waiting || f.moment != moment {
-			f.save(tx, f.due(), nil, nil)
+			f.save(tx, f.place.column(), nil, nil)
 		}
 		return Passage{Denied: denied, Wait: at.Sub(now)}, nil
 	}

@@ -166,3 +166,30 @@ func TestRedirectToItself(t *testing.T) {
 		t.Errorf("due: %+v", leases)
 	}
 }
+
+// A feed that sleeps is polled in the background once a reader asks for it, though a redirect to it had to wait meanwhile.
+func TestRedirectToAFeedThatSleeps(t *testing.T) {
+	w := newWorld(t)
+	host := store.Host{Name: "target.test"}
+	const url = "https://target.test/"
+	from := w.claim("https://a.test/", store.Operator, store.Host{Name: "a.test"})
+	w.commit(w.claim(url, store.Operator, host), time.Hour, 100)
+	w.now = w.now.Add(2 * time.Hour)
+	due := func() []store.Lease {
+		leases, _, err := w.s.ClaimDue(t.Context(), store.DueQuery{Limit: 10, Idle: time.Hour})
+		w.must(err)
+		return leases
+	}
+	if l := due(); len(l) != 0 {
+		t.Fatalf("it does not sleep: %+v", l)
+	}
+	p, err := w.s.Hop(t.Context(), store.Hop{ID: store.IDOf(url), From: from.ID, Floor: 24 * time.Hour, Host: host})
+	w.must(err)
+	if p.Denied != store.DeniedNotDue {
+		t.Fatalf("hop: %+v", p)
+	}
+	w.touch(url, store.Operator)
+	if l := due(); len(l) != 1 || l[0].URL != url {
+		t.Errorf("after a reader asked: %+v", l)
+	}
+}
