@@ -5,3 +5,6 @@ package postgres
 
 // SumOfServer is for tests that change the time.
 var SumOfServer = sumOfServer
+
+// LookBack is how long a transaction may take for its changes to be seen.
+const LookBack = lookBack
