@@ -5,6 +5,7 @@ package cache_test
 
 import (
 	"bytes"
+	"encoding/json"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -50,6 +51,27 @@ func imported(t *testing.T, lines []byte) (refused int, export []byte) {
 		t.Fatalf("%d feeds have become %d", feeds, n)
 	}
 	return refused, out.Bytes()
+}
+
+// What is imported while a node runs takes the place of a version with the same number.
+func TestImportedVersionIsNoticed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newGateway(t, func(policy.Ask) policy.Answer { return ok(rss(1, ""), "Cache-Control", "max-age=86400") }).open()
+		before := g.get(feedURL)
+		i := &transfer.Importer{
+			Store: &g.store, Host: g.origin.Host, Report: func(int64) {},
+			Refused: func(_ int64, err error) { t.Error(err) },
+		}
+		line := must(json.Marshal(map[string]string{"url": feedURL, "body": rss(2, "")}))
+		if n, err := i.Import(t.Context(), bytes.NewReader(line)); n != 1 || err != nil {
+			t.Fatalf("%d feeds, %v", n, err)
+		}
+		time.Sleep(time.Second)
+		after := g.get(feedURL, "Accept-Encoding", "gzip", "If-None-Match", before.Header().Get("ETag"))
+		if after.Code != 200 || strings.HasPrefix(after.Header().Get("ETag"), strings.TrimSuffix(before.Header().Get("ETag"), `"`)) {
+			t.Errorf("%d with the tag %s", after.Code, after.Header().Get("ETag"))
+		}
+	})
 }
 
 // An answer that another system has kept is served, as though it had come by a poll.
