@@ -69,22 +69,13 @@ func (f *Feed) size() int64 { return f.state.Load().Size + 2*int64(len(f.key.Str
 func (f *Feed) Key() string { return f.key.String() }
 
 // Due reports whether a request now causes a poll.
-func (f *Feed) Due() bool { return f.due(f.state.Load(), f.cache.elapsed()) }
-
-func (f *Feed) due(s *feedstate.State, now time.Duration) bool {
-	return s.DueAt(now) || f.shieldIsBack(s) && now >= s.Granted+f.rules().MinInterval
-}
-
-// shieldIsBack reports whether the poll was put off because the feed's shield was not configured, and it is now.
-func (f *Feed) shieldIsBack(s *feedstate.State) bool {
-	return s.Last.Winner == policy.HintPause && f.origin() != nil
-}
+func (f *Feed) Due() bool { return f.state.Load().DueAt(f.cache.elapsed()) }
 
 // PollIfDue starts the feed's poll if it is due, and does not wait for it.
 func (f *Feed) PollIfDue() {
 	f = f.use()
 	defer f.leave()
-	if s := f.state.Load(); f.due(s, f.cache.elapsed()) {
+	if s := f.state.Load(); s.DueAt(f.cache.elapsed()) {
 		f.start(f.requestFor(s))
 	}
 }

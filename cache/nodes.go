@@ -12,6 +12,7 @@ import (
 
 	"github.com/feedpollard/pollard/cache/feedstate"
 	"github.com/feedpollard/pollard/cache/store"
+	"github.com/feedpollard/pollard/policy"
 )
 
 const (
@@ -175,6 +176,21 @@ func (f *Feed) updatedByPoll() bool {
 // readIfOutdated reads the record if the store has changed it during a poll.
 func (f *Feed) readIfOutdated() {
 	if f.outdated.Swap(false) {
+		f.cache.readLater(f)
+	}
+}
+
+// readIfPutOff reads the record if settings have put the poll off, in memory alone: those in force now may not.
+func (f *Feed) readIfPutOff() {
+	old := f.state.Load()
+	if old.DeferredUntil == 0 || old.Last.Winner != policy.HintPause && old.Last.Winner != policy.HintFloor {
+		return
+	}
+	next := *old
+	next.DeferredUntil = 0
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.setState(old, &next) {
 		f.cache.readLater(f)
 	}
 }

@@ -279,42 +279,39 @@ func TestLastReaderIsNotInTheFuture(t *testing.T) {
 	})
 }
 
-// A shield that is taken out of the configuration and put back is polled for its next reader, not an hour later.
-func TestShieldThatComesBack(t *testing.T) {
-	for name, prefetch := range map[string]bool{"prefetched": true, "read meanwhile": false} {
+// A shield that is taken out of the configuration and put back is polled for its next reader, or soon. So it is if a
+// min_interval was longer for a while.
+func TestWhatSettingsPutOff(t *testing.T) {
+	const key = "shield/feed.xml"
+	for name, c := range map[string]struct {
+		prefetch bool
+		longest  time.Duration // before it is polled again
+		change   func(g *gateway)
+	}{
+		"a shield, prefetched": {true, 10 * time.Minute, func(g *gateway) { g.settings.Site = nil }},
+		"a shield":             {false, time.Second, func(g *gateway) { g.settings.Site = nil }},
+		"min_interval":         {false, time.Second, func(g *gateway) { g.often(240 * time.Hour) }},
+	} {
 		bubble(t, name, func(t *testing.T) {
-			const key = "shield/feed.xml"
-			g := newGateway(t, func(policy.Ask) policy.Answer { return ok(rss(1, ""), "Cache-Control", "max-age=60") })
+			entries := 1
+			g := newGateway(t, func(policy.Ask) policy.Answer { return ok(rss(entries, ""), "Cache-Control", "max-age=60") })
 			g.often(time.Minute)
-			g.settings.Prefetch = prefetch
-			configure := func(site func(string) cache.Origin) {
-				g.settings.Site = site
-				g.Apply(g.settings)
-			}
+			g.settings.Prefetch = c.prefetch
+			g.settings.Site = func(string) cache.Origin { return g.origin }
 			g.open()
-			configure(func(string) cache.Origin { return g.origin })
 			g.get(key)
-			configure(nil)
-			for must(g.Status(t.Context(), key)).Winner != policy.HintPause {
-				if time.Sleep(time.Second); !prefetch {
-					g.get(key)
-				}
-			}
-			configure(func(string) cache.Origin { return g.origin })
-			if said := g.get(key).Header().Get("Cache-Control"); said != "max-age=60" {
-				t.Errorf("its reader is told %s", said)
-			}
-			g.origin.answers(func(policy.Ask) policy.Answer { return refused })
-			time.Sleep(61 * time.Second)
-			g.get(key)
-			g.origin.answers(func(policy.Ask) policy.Answer { return ok(rss(2, ""), "Cache-Control", "max-age=60") })
+			entries = 2
+			before := g.settings
+			c.change(g)
+			g.Apply(g.settings)
 			time.Sleep(2 * time.Minute)
-			wantBody(t, g.get(key), 200, "Entry 2")
-			for i, at := range g.origin.times()[1:] {
-				if gap := at.Sub(g.origin.times()[i]); gap < time.Minute {
-					t.Errorf("two polls are %v apart", gap)
-				}
+			g.get(key)
+			if time.Sleep(time.Second); g.origin.polls() != 1 {
+				t.Fatalf("%d polls", g.origin.polls())
 			}
+			g.Apply(before)
+			time.Sleep(c.longest)
+			wantBody(t, g.get(key), 200, "Entry 2")
 		})
 	}
 }

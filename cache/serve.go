@@ -134,7 +134,7 @@ func (f *Feed) readAgain(ctx context.Context, unread uint64, err error) bool {
 // worthWaiting reports whether a reader should wait for a poll: it is due, or there is nothing to
 // serve before it ends.
 func (f *Feed) worthWaiting(s *feedstate.State, now time.Duration) bool {
-	return f.due(s, now) || s.Version == 0 && (f.underWay() != nil || f.polledByOtherNode(s)) || f.pushWaits(s, now)
+	return s.DueAt(now) || s.Version == 0 && (f.underWay() != nil || f.polledByOtherNode(s)) || f.pushWaits(s, now)
 }
 
 // refreshed waits for the poll that is due or under way, within bounds.
@@ -169,13 +169,13 @@ func (f *Feed) refresh(ctx context.Context, s *feedstate.State, now time.Duratio
 }
 
 // requestFor returns the poll that a reader causes. If the version was damaged, it only waits for
-// MinInterval, and so it is if a push waits or the shield is back, and not for the time that was planned.
+// MinInterval, and so it is if a push waits, and not for the time that was planned.
 func (f *Feed) requestFor(s *feedstate.State) pollRequest {
 	var e pollRequest
-	switch due := s.DueAt(f.cache.elapsed()); {
-	case s.Version == 0 && f.missing.Load() != 0, !due && f.shieldIsBack(s):
+	switch {
+	case s.Version == 0 && f.missing.Load() != 0:
 		e.floor = f.rules().MinInterval
-	case s.Version != 0 && !due: // a push waits
+	case s.Version != 0 && !s.DueAt(f.cache.elapsed()): // a push waits
 		e.floor, e.pushed = f.pushedFloor(), true
 	}
 	return e

@@ -116,6 +116,10 @@ func (s Settings) filled() *Settings {
 // decided under earlier rules stand, unless MinInterval has been raised.
 func (c *Cache) Apply(s Settings) {
 	c.settings.Store(s.filled())
+	c.table.feeds.Range(func(_, v any) bool {
+		v.(*Feed).readIfPutOff()
+		return true
+	})
 	c.inFlight.resize(int64(c.settings.Load().Polls))
 	c.wake(c.changed)
 	c.wake(c.full) // the budget may be smaller

@@ -134,13 +134,9 @@ func (s *State) MaxAge(now time.Duration, rules func() policy.Rules) int64 {
 }
 
 // Left returns the time until the next planned poll as readers learn it. Of a pause, they wait for
-// max_interval at most: it may end early, by a good answer to another feed of the host. If the shield was not
-// configured, they wait for min_interval.
+// max_interval at most: it may end early, by a good answer to another feed of the host.
 func (s *State) Left(now time.Duration, rules func() policy.Rules) time.Duration {
 	left := s.Due - now
-	if s.Last.Winner == policy.HintPause {
-		left = min(left, rules().MinInterval)
-	}
 	if PauseAsked(s.Last.Winner) || s.Last.Winner == policy.HintRedirect {
 		r := rules()
 		left = min(left, max(r.MinInterval, r.MaxInterval))
