@@ -13,8 +13,7 @@ import (
 	"github.com/feedpollard/pollard/internal/httpfield"
 )
 
-// Header values that never change. All responses share them: a handler that changes a
-// response's header must replace values and not edit them, as net/http does.
+// Header values that never change. Each response gets a copy of them.
 var (
 	encodings = [codings][]string{{Gzip.String()}, nil}
 	noSniff   = []string{"nosniff"}
@@ -108,6 +107,17 @@ func (r *Response) setDate(h http.Header, now time.Time) {
 	}
 }
 
+// unshare copies the values of a header, which responses share until then: Caddy's directive header edits
+// values where they are.
+func unshare(h http.Header) {
+	values := make([]string, 0, 16)
+	for name, shared := range h {
+		n := len(values)
+		values = append(values, shared...)
+		h[name] = values[n:len(values):len(values)]
+	}
+}
+
 // WriteNotModified answers that what the reader has is still good (RFC 9110 section 15.4.5):
 // with ETag, Vary and Content-Location of the 200, and without the fields that describe its body.
 // Access-Control-* are sent too: without them a browser withholds a 304 from a script of another
@@ -119,6 +129,7 @@ func (r *Response) WriteNotModified(w http.ResponseWriter, request http.Header, 
 	h["Vary"] = r.vary
 	r.setDate(h, now)
 	h["Etag"] = r.etags[PreferenceOf(request["Accept-Encoding"]).Best(r.version.IsGzip())] // that of a 200
+	unshare(h)
 	w.WriteHeader(http.StatusNotModified)
 }
 
@@ -146,6 +157,7 @@ func (r *Response) Write(w http.ResponseWriter, request *http.Request, rep *Repr
 		h["Content-Encoding"] = encoding
 	}
 	h["Content-Length"] = rep.length
+	unshare(h)
 	w.WriteHeader(http.StatusOK)
 	if request.Method == http.MethodHead {
 		return 0

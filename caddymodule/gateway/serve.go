@@ -24,14 +24,6 @@ import (
 	"github.com/feedpollard/pollard/internal/readers"
 )
 
-// Header values that never change are shared, so that a hit allocates none.
-var (
-	anyOrigin      = []string{"*"}
-	exposedHeaders = []string{"Age, Cache-Status, ETag, Retry-After"}
-	private        = []string{"private"}     // the answer depends on the client
-	noReferrer     = []string{"no-referrer"} // the URL of a feed may contain a token
-)
-
 // ServeHTTP serves the feed that a request is for, by path or by URL. Other requests go to the
 // next handler.
 func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler) error {
@@ -55,8 +47,8 @@ func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyht
 	}
 	if g.CORS {
 		h := w.Header()
-		h["Access-Control-Allow-Origin"] = anyOrigin
-		h["Access-Control-Expose-Headers"] = exposedHeaders
+		h.Set("Access-Control-Allow-Origin", "*")
+		h.Set("Access-Control-Expose-Headers", "Age, Cache-Status, ETag, Retry-After")
 	}
 	if !isFeed {
 		return g.refuse(w, r, noSuchPath(""), req)
@@ -98,7 +90,7 @@ func (g *Gateway) serveFeed(w http.ResponseWriter, r *http.Request, req request)
 	if req.byURL {
 		o.May = g.mayServe
 		if !g.access.clients.any {
-			w.Header()["Cache-Control"] = private
+			w.Header().Set("Cache-Control", "private") // the answer depends on the client
 		}
 	}
 	sent, err := serve(w, r, feed, o)
@@ -110,7 +102,7 @@ func (g *Gateway) serveFeed(w http.ResponseWriter, r *http.Request, req request)
 		return nil
 	}
 	if u, ok := errors.AsType[*cache.Unavailable](err); ok && u.RedirectTo != "" {
-		w.Header()["Referrer-Policy"] = noReferrer
+		w.Header().Set("Referrer-Policy", "no-referrer")
 		if err = g.redirect(w, r, req, u); err == nil {
 			g.requests.Report(r, poller.ResultMoved, feed.Key(), "")
 			return nil
@@ -186,7 +178,7 @@ func (g *Gateway) refuse(w http.ResponseWriter, r *http.Request, err error, req 
 	}
 	g.requests.Refused(r, e.Status, feed, e.Reason)
 	if req.configured != "" || req.byURL || req.by.hasToken {
-		w.Header()["Referrer-Policy"] = noReferrer
+		w.Header().Set("Referrer-Policy", "no-referrer") // the URL may contain a token
 	}
 	if e.Status == http.StatusInternalServerError {
 		g.log.Error("serving a feed", zap.String("feed", feedurl.Redact(feed)), zap.Error(err))

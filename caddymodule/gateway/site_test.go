@@ -656,3 +656,39 @@ func TestConfiguredPrivateFeed(t *testing.T) {
 		})
 	}
 }
+
+// Caddy's directive header edits the values of a response in place: those of other responses, and of other
+// sites, stay.
+func TestHeaderDirectiveEditsOneResponse(t *testing.T) {
+	const edits = `header {
+		Vary Accept-Encoding "Accept-Encoding, Cookie"
+		Cache-Control "(max-age)" "public, $1"
+		Content-Security-Policy sandbox "sandbox allow-scripts"
+		Access-Control-Allow-Origin \* https://reader.example
+		defer
+	}
+	`
+	gateway := "feed_gateway {\nfeed /one.xml https://one.example/feed\nfeed /broken.xml https://broken.example/feed\ncors\nclients any\n}\n"
+	onSites(t, "", "http://feeds.test {\nbind void/feeds\n"+edits+gateway+"}\nhttp://plain.test {\nbind void/feeds\n"+gateway+"}\n", func(t *testing.T) {
+		get := func(host, target, condition string) http.Header {
+			return stage.Get(t, "http://"+host+target, stage.Home, "If-None-Match", condition).Result().Header
+		}
+		for _, target := range []string{"/one.xml", "/https://one.example/feed", "/broken.xml"} {
+			tag := get("plain.test", target, "").Get("Etag")
+			for _, condition := range []string{"", tag} {
+				want, edited := get("plain.test", target, condition), get("feeds.test", target, condition)
+				for range 2 {
+					if again := get("feeds.test", target, condition); fmt.Sprint(again) != fmt.Sprint(edited) {
+						t.Errorf("%s: first %v, then %v", target, edited, again)
+					}
+				}
+				if got := get("plain.test", target, condition); fmt.Sprint(got) != fmt.Sprint(want) {
+					t.Errorf("%s of another site: first %v, then %v", target, want, got)
+				}
+				if edited.Get("Access-Control-Allow-Origin") != "https://reader.example" {
+					t.Errorf("%s is not edited: %v", target, edited)
+				}
+			}
+		}
+	})
+}
