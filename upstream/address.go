@@ -34,6 +34,7 @@ const (
 	maxStranger   = time.Minute      // the same for feeds of strangers, so that they do not fill the time of others
 	keepReserved  = 10 * time.Second // how long after it a reserved moment is good
 	lookupTimeout = 10 * time.Second
+	maxAddresses  = 16 // of a name that are tried: it may have thousands, which belong to others
 )
 
 var errTurn = errors.New("waits for its turn: many feeds are at this address")
@@ -162,10 +163,10 @@ func (c *Client) resolve(ctx context.Context, g *guard, t feedurl.URL) error {
 	g.addresses = g.addresses[:0]
 	var refused error
 	for _, a := range addresses {
-		if err := g.check(a, port); err == nil {
+		if err := g.check(a, port); err != nil {
+			refused = cmp.Or(refused, err)
+		} else if len(g.addresses) < maxAddresses {
 			g.addresses = append(g.addresses, a)
-		} else if refused == nil {
-			refused = err
 		}
 	}
 	if refused != nil && (g.proxy != nil || len(g.addresses) == 0) {

@@ -165,6 +165,21 @@ func TestDialledAsChecked(t *testing.T) {
 	})
 }
 
+// A name may have thousands of addresses, all of them other people's.
+func TestManyAddressesOfAName(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var many []netip.Addr
+		for i := range 4000 {
+			many = append(many, netip.AddrFrom4([4]byte{93, 184, byte(i >> 8), byte(i)}))
+		}
+		dialed := 0
+		c := new(memnet).lookedUp(t, Settings{}, func(string) []netip.Addr { return many }, func(netip.Addr) string { dialed++; return "" })
+		if a, _ := inTurn(t, c, ask("http://many.example/")); a.Failure != policy.FailureConnect || dialed != maxAddresses {
+			t.Errorf("failure %q (%v) after %d connections", a.Failure, a.Err, dialed)
+		}
+	})
+}
+
 // A chain of redirects over many hosts ends soon, above all for a feed without a version.
 func TestRedirectsToOtherHosts(t *testing.T) {
 	for _, test := range []struct {
