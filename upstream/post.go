@@ -55,6 +55,17 @@ func (c *Client) Post(ctx context.Context, hub feedurl.URL, form url.Values, pri
 
 // post sends one request.
 func (c *Client) post(ctx context.Context, hub feedurl.URL, form url.Values, private bool) (status int, until time.Time, location string, err error) {
+	x := &exchange{client: c, guard: c.guardOf(hub, !private)}
+	x.guard.own = false // the operator has named the feed, and not the hub
+	if err := c.resolve(ctx, x.guard, hub); err != nil {
+		_, err = classify(ctx, phaseLookup, false, err)
+		return 0, until, "", err
+	}
+	for next := len(x.guard.addresses) > 0; next && ctx.Err() == nil; { // the feed that names the hub may be a stranger's
+		wait := c.addresses.wait(x.guard.addresses[0], hub, policy.StandingNew, c.now())
+		sleep(ctx, wait)
+		next = wait > maxTurn
+	}
 	h, err := c.enter(ctx, hub)
 	if err != nil {
 		return 0, until, "", err
@@ -66,12 +77,6 @@ func (c *Client) post(ctx context.Context, hub feedurl.URL, form url.Values, pri
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, postTimeout, errTimeout)
 	defer cancel()
-	x := &exchange{client: c, guard: c.guardOf(hub, !private)}
-	x.guard.own = false // the operator has named the feed, and not the hub
-	if err := c.resolve(ctx, x.guard, hub); err != nil {
-		_, err = classify(ctx, phaseLookup, false, err)
-		return 0, until, "", err
-	}
 	x.send = func() error {
 		switch near := x.guard.off || x.guard.near; {
 		case private && !near:
