@@ -158,7 +158,8 @@ func (o *explainOptions) explainKnown(ctx context.Context, argument string, out 
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
 	resp, err := i.do(ctx, "/pollard/feeds", argument)
-	if _, wrong := errors.AsType[*usage](err); wrong || o.address != "" && err != nil && !isUnknown(err) {
+	unsure := isRefused(err, http.StatusInternalServerError) // it may know the feed, but cannot read its store
+	if _, wrong := errors.AsType[*usage](err); wrong || unsure || o.address != "" && err != nil && !isRefused(err, http.StatusNotFound) {
 		return false, err
 	}
 	if err != nil {

@@ -10,6 +10,7 @@ import (
 	"encoding/json"
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -193,6 +194,22 @@ func TestExplainURL(t *testing.T) {
 	out, code = explainArgs(t, "", server.URL+"/nothing", "--json")
 	if code != exitFailed || !strings.Contains(out, "404") {
 		t.Errorf("exit code %d: %s", code, out)
+	}
+}
+
+// A feed that a running instance may know is not polled although the instance cannot read its store.
+func TestExplainPollsNothingWhileTheStoreIsAway(t *testing.T) {
+	instance := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(http.StatusInternalServerError)
+		io.WriteString(w, `{"error":"the store cannot be read"}`)
+	}))
+	defer instance.Close()
+	defer func(address string) { caddy.DefaultAdminListen = address }(caddy.DefaultAdminListen)
+	caddy.DefaultAdminListen = strings.TrimPrefix(instance.URL, "http://")
+	origin := origintest.New(origintest.OK(stage.Sample))
+	_, told, code := runWithErrors(t, explainCommand(), "", origin.Start(t).URL+"/feed.xml")
+	if n := len(origin.Requests()); n != 0 || code != exitFailed || !strings.Contains(told, "cannot be read") {
+		t.Errorf("exit code %d after %d requests: %s", code, n, told)
 	}
 }
 

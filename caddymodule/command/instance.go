@@ -160,9 +160,9 @@ func (i *instance) refusal(resp *http.Response) error {
 	return &refused{resp.StatusCode, answer.Error}
 }
 
-func isUnknown(err error) bool {
+func isRefused(err error, status int) bool {
 	r, ok := errors.AsType[*refused](err)
-	return ok && r.status == http.StatusNotFound
+	return ok && r.status == status
 }
 
 // feedArgument returns the URL of a feed. Without a scheme it is https. A single word is an

@@ -433,3 +433,33 @@ func TestTrafficIsBounded(t *testing.T) {
 		}
 	}
 }
+
+func (c *counting) Lookup(ctx context.Context, ids []store.ID) ([]store.Record, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.away {
+		return nil, errAway
+	}
+	return c.Store.Lookup(ctx, ids)
+}
+
+// A feed is not said to be unknown because the store cannot be read.
+func TestUnreadableFeedIsNotUnknown(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newCounting()
+		c, err := cache.New(cache.Options{Store: s})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		e := newEngine(Parts{})
+		e.app.Store(&App{log: zap.NewNop()})
+		if _, err := e.keysOf(t.Context(), c, someFeed); err == nil || !strings.Contains(err.Error(), "no such feed") {
+			t.Errorf("unknown: %v", err)
+		}
+		s.setAway(true)
+		if _, err := e.keysOf(t.Context(), c, someFeed); err == nil || !strings.Contains(err.Error(), "the store cannot be read") {
+			t.Errorf("while the store is away: %v", err)
+		}
+	})
+}

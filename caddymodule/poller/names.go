@@ -56,14 +56,15 @@ func (e *Engine) keysOf(ctx context.Context, c *cache.Cache, name string) ([]str
 	if err != nil {
 		return nil, apiError(http.StatusBadRequest, err)
 	}
-	if c.Has(ctx, feed) && !slices.Contains(keys, feed) {
+	_, unknown := c.Status(ctx, feed) // or the store cannot be read
+	if unknown == nil && !slices.Contains(keys, feed) {
 		keys = append(keys, feed)
 	}
 	if err := candidates(name, keys); err != nil {
 		return nil, err
 	}
 	if keys = append(keys, shieldedKeys(ctx, e, c, feed)...); len(keys) == 0 {
-		return nil, apiErrorOf(nil, fmt.Errorf("%w: %s", cache.ErrUnknownFeed, feedurl.Redact(feed)))
+		return nil, apiErrorOf(nil, unknown)
 	}
 	return keys, nil
 }
