@@ -6,6 +6,7 @@ package status
 import (
 	"fmt"
 	"iter"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -30,7 +31,7 @@ type Query struct {
 	Search   string // part of the URL, title or address, in any case; empty: all
 	State    State  // empty: all but [StateUnread], unless Unread or Search is set
 	Unread   bool   // unread addresses too
-	Incident bool   // only feeds with one
+	Incident bool   // only feeds with one, by what happened last, the newest first
 	Sort     Sort   // empty: SortState
 	After    string // [FeedList.Next] of the part before this one; empty: from the beginning
 	Limit    int    // feeds in this part; 0: 50
@@ -68,7 +69,11 @@ func Select(feeds iter.Seq2[Feed, error], q Query) (FeedList, error) {
 			continue
 		}
 		list.Matched++
-		if place := q.Sort.place(&f); place > q.After {
+		place := q.Sort.place(&f)
+		if q.Incident {
+			place = fmt.Sprintf("%019d %s", math.MaxInt64-f.Incident.Updated(now).Unix(), f.ID)
+		}
+		if place > q.After {
 			first = append(first, candidate{f, place})
 		}
 		if len(first)/2 > q.Limit {

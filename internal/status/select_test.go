@@ -97,6 +97,27 @@ func TestSelect(t *testing.T) {
 	}
 }
 
+// However many feeds have failed for a day, what happened since is among the incidents.
+func TestSelectIncidents(t *testing.T) {
+	now := time.Now()
+	all := rows(500)
+	for i := range all {
+		all[i].State, all[i].Incident = StateFailing, &Incident{Kind: IncidentFailing, Began: now.Add(-time.Duration(i+3) * time.Hour)}
+	}
+	all[300].State, all[300].Incident = StateFresh, &Incident{Kind: IncidentMoved, Began: now.Add(-2 * time.Hour), Ended: now.Add(-2 * time.Hour)}
+	all[400].State, all[400].Incident = StateFresh, &Incident{Kind: IncidentFailing, Began: now.Add(-1000 * time.Hour), Ended: now.Add(-time.Hour)}
+	all[450].State, all[450].Incident = StateFresh, nil
+	list, err := Select(each(all), Query{Incident: true, Limit: 200})
+	if err != nil || list.Matched != 499 || len(list.Feeds) != 200 {
+		t.Fatalf("%d of %d, %v", len(list.Feeds), list.Matched, err)
+	}
+	for i, want := range []string{all[400].ID, all[300].ID, all[0].ID, all[1].ID} {
+		if list.Feeds[i].ID != want {
+			t.Errorf("incident %d is of %s, want %s", i, list.Feeds[i].ID, want)
+		}
+	}
+}
+
 func TestSearch(t *testing.T) {
 	for _, tt := range []struct {
 		url    feedurl.Shown
