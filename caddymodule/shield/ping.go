@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"mime"
 	"net/http"
+	"net/url"
 	"strings"
 	"sync"
 	"time"
@@ -103,14 +104,22 @@ type storedFeeds struct {
 	next  time.Time           // when they are read again
 }
 
-// pingable is the host of the site of a shield's feed, and the host and path by which pings name it.
+// pingable is the host of the site of a shield's feed, and the host and path by which pings name it, unescaped.
 type pingable struct{ host, page string }
 
 func pingableOf(key string) pingable {
 	k, _ := poller.ParseShieldKey(key)
 	_, rest, _ := strings.Cut(k.URL(), "://")
 	page, _, _ := strings.Cut(rest, "?")
-	return pingable{k.Host, page}
+	return pingable{k.Host, unescaped(page)}
+}
+
+// unescaped returns a page without escapes, of which WordPress writes other forms than readers send.
+func unescaped(page string) string {
+	if plain, err := url.PathUnescape(page); err == nil {
+		return plain
+	}
+	return page
 }
 
 // feedsNamed returns the keys of the shield's feeds that URLs name. The scheme and the query do not count.
@@ -119,7 +128,7 @@ func (s *Shield) feedsNamed(ctx context.Context, c *cache.Cache, urls []string) 
 	named := make(map[string]bool) // whether the page is a feed's
 	for _, raw := range urls {
 		if u, err := feedurl.Parse(raw); err == nil {
-			named[u.HostPort()+u.Path()] = false
+			named[unescaped(u.HostPort()+u.Path())] = false
 		}
 	}
 	p := &s.entries.stored

@@ -83,6 +83,27 @@ func TestPing(t *testing.T) {
 	})
 }
 
+// A ping names a feed in any spelling of its path: WordPress escapes in lower case, and many readers in upper case.
+func TestPingSpelling(t *testing.T) {
+	stage.Run(t, pinged(""), stage.Feed(stage.FeedNamed("first")), func(s *stage.Stage) {
+		targets := []string{"/feed/%e8%aa%9e/", "/feed/%E8%AA%9E/", "/feed/100%25/"}
+		for _, name := range []string{"%25e8%25aa%259e", "%25E8%25AA%259E", "%E8%AA%9E"} {
+			for _, target := range targets {
+				s.Get(blog + target)
+			}
+			time.Sleep(10 * time.Minute)
+			s.Now(stage.Feed(stage.FeedNamed(name)))
+			if code := sendPing(s, "hub.mode=publish&hub.url=http%3A%2F%2Fblog.test%2Ffeed%2F"+name+"%2F"); code != 204 {
+				t.Errorf("%s: a ping got %d", name, code)
+			}
+			for _, target := range targets[:2] {
+				stage.WantBody(t, name+": "+target, s.Get(blog+target), 200, name)
+			}
+			time.Sleep(10 * time.Minute)
+		}
+	})
+}
+
 // A ping does not shorten what the origin has asked for, nor back-off. After a restart it finds its feeds.
 func TestPingWaitsForTheOrigin(t *testing.T) {
 	sites := pinged("")
