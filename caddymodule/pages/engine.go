@@ -230,7 +230,15 @@ func (e *engineSource) Savings(ctx context.Context, v *Viewer, limit int) (statu
 	saved.Origins = saved.Origins[:min(len(saved.Origins), limit)]
 	var err error
 	saved.Days, err = inOrder(traffic.Days)
+	saved.Earlier = summed(saved.Days) != saved.Total
 	return saved, err
+}
+
+func summed(days []status.DayTraffic) (sum status.Traffic) {
+	for _, day := range days {
+		sum.Add(day.Traffic)
+	}
+	return sum
 }
 
 // inOrder returns traffic by day without gaps, the oldest first.

@@ -123,6 +123,7 @@ func TestSavingsSentence(t *testing.T) {
 		{Savings{}, "No reader has asked for a feed yet."},
 		{Savings{Total: Traffic{Requests: 1204331 + 5, Polls: 5, Served: 96e9 + 3, Fetched: 3}, Days: make([]DayTraffic, 30)}, "Sites were spared 1,204,331 requests and 96 GB in 30 days."},
 		{Savings{Total: Traffic{Requests: 1, Polls: 4, Fetched: 9}, Days: make([]DayTraffic, 1)}, "Sites were spared 0 requests in 1 day."},
+		{Savings{Total: Traffic{Requests: 9, Polls: 4}, Days: make([]DayTraffic, 20), Earlier: true}, "Sites were spared 5 requests in more than 20 days."},
 		{Savings{Total: Traffic{Requests: 1, Polls: 4, Served: 4e6}, Days: make([]DayTraffic, 1)}, "Sites were spared 4.0 MB in 1 day."},
 	} {
 		if got := tt.s.Sentence(false); got != tt.want {

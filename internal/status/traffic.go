@@ -34,6 +34,7 @@ type Savings struct {
 	Total   Traffic         `json:"total"`
 	Days    []DayTraffic    `json:"days"` // the oldest first, without gaps, the last one unfinished
 	Origins []OriginTraffic `json:"origins"`
+	Earlier bool            `json:"-"` // Total counts more than Days
 }
 
 // DayTraffic is the traffic of a day.
@@ -64,5 +65,5 @@ func (s Savings) Sentence(shield bool) string {
 	case n > 0:
 		what += " and " + Size(n)
 	}
-	return spared + " " + what + " in " + Count(int64(max(len(s.Days), 1)), "day") + "."
+	return spared + " " + what + " in " + either(s.Earlier, "more than ", "") + Count(int64(max(len(s.Days), 1)), "day") + "."
 }
