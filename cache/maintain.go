@@ -22,9 +22,9 @@ const (
 	// sweepEvery is how often feeds without readers are forgotten, and bodies beyond the budget
 	// dropped.
 	sweepEvery = time.Hour
-	// forgetShielded is how long a shielded feed without readers is kept: its origin is near,
-	// and may have any number of URLs.
-	forgetShielded = 24 * time.Hour
+	// forgetShielded is how long a shielded feed without readers is kept: as one that never gave a
+	// version, because its origin is near, and may have any number of URLs.
+	forgetShielded = forgetUnread
 	// forgetIdle is how long a feed with a version and without readers is kept, in units of
 	// [Settings.IdleAfter].
 	forgetIdle = 3
