@@ -4,6 +4,7 @@
 package cache_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -12,6 +13,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -238,5 +240,42 @@ func TestReadersOfAFeedThatLeftMemoryJoinItsPoll(t *testing.T) {
 		if n := g.origin.polls(); n != 1 {
 			t.Errorf("%d polls, want 1", n)
 		}
+	})
+}
+
+// Clients that give up their requests at once, faster than the store reads records, leave few reads behind.
+func TestClientsThatLeaveStartFewReads(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newGateway(t, nil).open()
+		var reading, most atomic.Int64
+		g.store.hook(func(_ context.Context, call string) error {
+			if call == "Lookup" {
+				if n := reading.Add(1); n > most.Load() {
+					most.Store(n)
+				}
+				time.Sleep(time.Second)
+				reading.Add(-1)
+			}
+			return nil
+		}, nil)
+		var requests sync.WaitGroup
+		for i := range 5000 {
+			requests.Go(func() {
+				ctx, leave := context.WithTimeout(t.Context(), time.Millisecond)
+				defer leave()
+				if _, err := g.Feed(ctx, fmt.Sprintf("https://origin.test/%d", i)); err == nil {
+					t.Error("a record was read in no time")
+				}
+			})
+		}
+		requests.Wait()
+		if n := most.Load(); n > 1024 {
+			t.Errorf("%d records are being read", n)
+		}
+		began := time.Now()
+		if _, err := g.Feed(t.Context(), feedURL); err != nil || time.Since(began) > 3*time.Second {
+			t.Errorf("a client that waits has its feed after %v: %v", time.Since(began), err)
+		}
+		g.store.hook(nil, nil)
 	})
 }

@@ -154,7 +154,7 @@ func New(o Options) (*Cache, error) {
 	}
 	c := &Cache{
 		store: o.Store, origin: o.Origin, now: o.Now, sinceStart: newClock(o.Now, o.Suspended), random: rand.Float64,
-		memory: memory, changes: newChanges(),
+		memory: memory, table: table{loading: semaphore.NewWeighted(maxLoading)}, changes: newChanges(),
 		waiting: limit{size: waitingPolls}, inHand: inHand{receiving: limit{size: receivingSize, alone: true}, parsing: semaphore.NewWeighted(parsingSize)},
 		unreadable: rate.Sometimes{Interval: unreadableInterval}, recording: semaphore.NewWeighted(1),
 		changed: make(chan struct{}, 1), overBudget: make(chan struct{}, 1), full: make(chan struct{}, 1),

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"golang.org/x/sync/semaphore"
 	"golang.org/x/sync/singleflight"
 
 	"github.com/feedpollard/pollard/cache/feedstate"
@@ -25,9 +26,14 @@ type table struct {
 
 	moves sync.Mutex // held while a feed comes or goes
 
-	loads   singleflight.Group // of records from the store, by key
-	changes atomic.Uint64      // of the store that were noticed
+	loads   singleflight.Group  // of records from the store, by key
+	loading *semaphore.Weighted // requests that wait for loads, and loads that none waits for any more
+	changes atomic.Uint64       // of the store that were noticed
 }
+
+// maxLoading is how many requests may wait for loads. Clients may send requests faster than the store reads
+// records, and give them up at once.
+const maxLoading = 1024
 
 // InMemory returns the feed of a key if it is in memory, and nil otherwise.
 func (c *Cache) InMemory(key string) *Feed {
@@ -44,12 +50,17 @@ func (c *Cache) Feed(ctx context.Context, key string) (*Feed, error) {
 	if f := c.InMemory(key); f != nil {
 		return f, nil
 	}
+	if err := c.table.loading.Acquire(ctx, 1); err != nil {
+		return nil, err
+	}
 	done := c.table.loads.DoChan(key, func() (any, error) { return c.load(c.life, key) })
 	select {
 	case got := <-done:
+		c.table.loading.Release(1)
 		f, _ := got.Val.(*Feed)
 		return f, got.Err
 	case <-ctx.Done():
+		go func() { <-done; c.table.loading.Release(1) }()
 		return nil, ctx.Err()
 	}
 }
