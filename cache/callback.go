@@ -82,7 +82,11 @@ func (c *Cache) subscribed(ctx context.Context, token string) (f *Feed, p feedst
 	if !ok {
 		return nil, p, nil, nil
 	}
-	records, err := c.store.Lookup(ctx, []store.ID{id})
+	if err := c.table.loading.Acquire(ctx, 1); err != nil {
+		return nil, p, nil, err
+	}
+	records, err := c.store.Lookup(c.life, []store.ID{id}) // a call that is cancelled costs a connection to PostgreSQL
+	c.table.loading.Release(1)
 	if err != nil || len(records) == 0 {
 		return nil, p, nil, err
 	}

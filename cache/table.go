@@ -27,11 +27,11 @@ type table struct {
 	moves sync.Mutex // held while a feed comes or goes
 
 	loads   singleflight.Group  // of records from the store, by key
-	loading *semaphore.Weighted // requests that wait for loads, and loads that none waits for any more
+	loading *semaphore.Weighted // requests that wait for records, and loads that none waits for any more
 	changes atomic.Uint64       // of the store that were noticed
 }
 
-// maxLoading is how many requests may wait for loads. Clients may send requests faster than the store reads
+// maxLoading is how many requests may wait for records. Clients may send requests faster than the store reads
 // records, and give them up at once.
 const maxLoading = 1024
 
