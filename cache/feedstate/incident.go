@@ -19,6 +19,9 @@ const failingFor = 24 * time.Hour
 // updateIncident records whether an incident began, goes on or ended with the last poll, and its decision.
 func (s *State) updateIncident() {
 	f, i := &s.Last, &s.Feed.Incident
+	if f.Failure == policy.FailureHeld {
+		return // a redirect that has to wait is no failure, and brings nothing
+	}
 	failed := f.Failure != policy.FailureNone
 	switch {
 	case !failed:

@@ -25,7 +25,7 @@ func TestIncident(t *testing.T) {
 		}
 		return given(`<rss version="2.0"><channel><title>T</title>`+b.String()+"</channel></rss>", "Cache-Control", "max-age=21600")
 	}
-	bad := failed(http.StatusBadGateway, policy.FailureStatus)
+	bad, held := failed(http.StatusBadGateway, policy.FailureStatus), failed(http.StatusFound, policy.FailureHeld)
 	tests := map[string]struct {
 		polls func(since time.Duration) policy.Answer // after the first
 		days  int
@@ -35,6 +35,8 @@ func TestIncident(t *testing.T) {
 		"nothing":                     {func(time.Duration) policy.Answer { return good }, 10, "", false},
 		"hours of failures each day":  {func(d time.Duration) policy.Answer { return either(d%day < 8*time.Hour, bad, good) }, 10, "", false},
 		"a day of failures":           {func(time.Duration) policy.Answer { return bad }, 3, status.IncidentFailing, false},
+		"a redirect that has to wait": {func(time.Duration) policy.Answer { return held }, 3, "", false},
+		"fails, and then has to wait": {func(d time.Duration) policy.Answer { return either(d < 4*day, bad, held) }, 6, status.IncidentFailing, false},
 		"works again":                 {func(d time.Duration) policy.Answer { return either(d < 3*day, bad, good) }, 8, status.IncidentFailing, true},
 		"gone":                        {func(time.Duration) policy.Answer { return failed(http.StatusGone, policy.FailureGone) }, 3, status.IncidentGone, false},
 		"loses entries":               {func(d time.Duration) policy.Answer { return fast(epoch.Add(d)) }, 3, status.IncidentLosing, false},
