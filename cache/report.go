@@ -79,8 +79,8 @@ func (f *Feed) log(p Poll, detail string) {
 	switch failed := p.Result == status.ResultFailed || p.Result == status.ResultGone; {
 	case p.Result == status.ResultUnchanged && p.Recovered == 0, p.Result == status.ResultUnsent:
 		level = zap.DebugLevel
-	case failed && (p.Failures > 1 || f.key.Shielded() && p.Failure != policy.FailureStore):
-		// A shield polls URLs to learn which are feeds, and most are not.
+	case failed && (p.Failures > 1 || p.Failure == policy.FailureHeld || f.key.Shielded() && p.Failure != policy.FailureStore):
+		// A redirect that has to wait is no failure. A shield polls URLs to learn which are feeds, and most are not.
 		level = zap.DebugLevel
 	case failed:
 		level = zap.WarnLevel

@@ -96,6 +96,26 @@ func TestLogHasDetails(t *testing.T) {
 	})
 }
 
+// A feed that redirects to one that is read too waits for that one's turn at each poll. The log does not warn of
+// that, and it is no incident.
+func TestRedirectThatWaitsIsNoFailure(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		core, lines := zapobserver.New(zap.WarnLevel)
+		g := newWebGateway(t, moving(302))
+		g.settings.Log, g.settings.Feeds = zap.New(core), []string{feedURL}
+		g.open()
+		for range 3 * 24 {
+			g.get(movedURL)
+			g.get(feedURL)
+			time.Sleep(time.Hour)
+		}
+		f, err := g.Status(t.Context(), feedURL)
+		if err != nil || f.LastFailure != policy.FailureHeld || f.Incident != nil || lines.Len() > 0 {
+			t.Errorf("%s, %+v, %d warnings, %v", f.LastFailure, f.Incident, lines.Len(), err)
+		}
+	})
+}
+
 // An adopted redirect is reported, together with the version of the poll.
 func TestObservedMoves(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
