@@ -32,8 +32,8 @@ const (
 	// commitTimeout is how long a commit is retried. The claim covers that time, and
 	// committing the same outcome twice does no harm.
 	commitTimeout = 15 * time.Second
-	// unshielded is when the poll of a feed is tried again whose shield is not configured: it may be again, or
-	// another node has it.
+	// unshielded is when the poll of a feed is tried again whose shield is not configured, if the feed's own interval
+	// is not shorter: it may be again, or another node has it.
 	unshielded = 10 * time.Minute
 	// retry is when a poll is tried again that did not get as far as its claim.
 	retry = time.Minute
@@ -84,7 +84,7 @@ func (f *Feed) run(ctx context.Context, e pollRequest) {
 // putOff returns how long a poll that has not been claimed must wait, and why; 0: it need not.
 func (f *Feed) putOff(s *feedstate.State, e pollRequest, origin Origin, rules policy.Rules) (wait time.Duration, why string) {
 	if origin == nil {
-		return unshielded, policy.HintPause
+		return min(max(s.Feed.History.Interval, retry), unshielded), policy.HintPause
 	}
 	if wait = s.DeferredUntil - f.cache.elapsed(); e.lease != nil && wait > 0 {
 		return wait, s.Last.Winner

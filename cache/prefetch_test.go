@@ -288,7 +288,7 @@ func TestWhatSettingsPutOff(t *testing.T) {
 		longest  time.Duration // before it is polled again
 		change   func(g *gateway)
 	}{
-		"a shield, prefetched": {true, 10 * time.Minute, func(g *gateway) { g.settings.Site = nil }},
+		"a shield, prefetched": {true, 3 * time.Minute, func(g *gateway) { g.settings.Site = nil }},
 		"a shield":             {false, time.Second, func(g *gateway) { g.settings.Site = nil }},
 		"min_interval":         {false, time.Second, func(g *gateway) { g.often(240 * time.Hour) }},
 	} {
