@@ -188,7 +188,7 @@ func shieldKey(ctx context.Context, c *cache.Cache, v *Viewer, url string) (stri
 		if err != nil {
 			return "", err
 		}
-		if k, ok := poller.ParseShieldKey(string(f.URL)); ok && k.URL() == url {
+		if known, err := feedurl.Parse(poller.ReadersURL(string(f.URL))); err == nil && known.String() == url {
 			return string(f.URL), nil
 		}
 	}

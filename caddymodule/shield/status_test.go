@@ -5,6 +5,7 @@ package shield
 
 import (
 	"fmt"
+	"net/url"
 	"strings"
 	"testing"
 
@@ -51,6 +52,19 @@ func TestStatus(t *testing.T) {
 		if w := s.Get("http://blog.example/feed/statuses"); strings.Contains(w.Body.String(), "Pollard") {
 			t.Errorf("another path: %s", w.Body)
 		}
+	})
+}
+
+// A feed has a page, however its reader has written the query.
+func TestStatusOfOddQuery(t *testing.T) {
+	stage.Run(t, stage.ShieldedSite("http://blog.example", "{\nstatus /feed/status\n}"), stage.Feed(stage.FeedNamed("one")), func(s *stage.Stage) {
+		r := stage.Request("GET", "http://blog.example/feed/")
+		r.URL.RawQuery = "s=\u8a9e"
+		r.RequestURI += "?" + r.URL.RawQuery
+		stage.WantBody(t, "the feed", s.Send(r), 200, "one")
+		r = stage.Request("GET", "http://blog.example/feed/status/feeds?url="+url.QueryEscape("http://blog.example/feed/?s=\u8a9e"))
+		r.RemoteAddr = stage.Home + ":1234"
+		stage.WantBody(t, "its page", s.Send(r), 200, "<h1><bdi>one")
 	})
 }
 
