@@ -249,5 +249,8 @@ func (s *State) feedsOn(own Key, a policy.Answer, err error) *site.Page {
 	if len(page.Feeds) == 0 {
 		return nil
 	}
+	if len(a.Moves) > 0 {
+		page.From = a.URL
+	}
 	return &page
 }

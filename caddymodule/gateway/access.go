@@ -20,6 +20,7 @@ import (
 	"github.com/feedpollard/pollard/caddymodule/config"
 	"github.com/feedpollard/pollard/caddymodule/poller"
 	"github.com/feedpollard/pollard/internal/feedurl"
+	"github.com/feedpollard/pollard/policy/document/site"
 	"github.com/feedpollard/pollard/upstream"
 )
 
@@ -134,6 +135,11 @@ func (a *access) checkFrom(from string) error {
 		return forbidden("the feed redirects to a URL that the gateway does not serve: %v", err)
 	}
 	return nil
+}
+
+// shows reports whether the title and the feeds of a page may be shown to a client that asked for its URL.
+func (a *access) shows(page *site.Page) bool {
+	return page != nil && (page.From == "" || a.checkFrom(page.From) == nil)
 }
 
 func forbidden(format string, args ...any) *poller.Refusal {

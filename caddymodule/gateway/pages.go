@@ -274,7 +274,7 @@ func (g *Gateway) feedsAt(r *http.Request, by urlRequest, u feedurl.URL) (title 
 	switch why := feed.Unavailable(); {
 	case why == nil: // the first version came a moment ago
 		return "", found, nil
-	case why.Site != nil:
+	case g.access.shows(why.Site):
 		return why.Site.Title, g.found(r, why.Site.Feeds...), nil
 	case why.RedirectTo != "":
 		return "", g.found(r, site.Feed{URL: why.RedirectTo}), nil
@@ -301,7 +301,7 @@ func (g *Gateway) found(r *http.Request, feeds ...site.Feed) (list []pages.Found
 // It reports false for any other error.
 func (g *Gateway) serveSite(w http.ResponseWriter, r *http.Request, req request, err error) bool {
 	u, ok := errors.AsType[*cache.Unavailable](err)
-	if !ok || u.Site == nil || !g.hasPages() || !req.byURL {
+	if !ok || !g.access.shows(u.Site) || !g.hasPages() || !req.byURL {
 		return false
 	}
 	found := pages.Site{URL: feedurl.Shown(req.by.target), Title: u.Site.Title, Feeds: g.found(r, u.Site.Feeds...)}

@@ -692,3 +692,27 @@ func TestHeaderDirectiveEditsOneResponse(t *testing.T) {
 		}
 	})
 }
+
+// The page of a site that a gateway does not serve is not shown by the URL of another one that redirects there.
+func TestRedirectsToPagesObeyDenyAndAllow(t *testing.T) {
+	web := func(r *http.Request) (int, string, http.Header) {
+		if r.URL.Host == "one.example" {
+			return 302, "", http.Header{"Location": {"https://other.example/"}}
+		}
+		return 200, homePage, http.Header{"Content-Type": {"text/html"}}
+	}
+	stage.RunGateways(t, web, func(t *testing.T, o *stage.Stage) {
+		sites := "http://feeds.home.arpa {\nbind void/feeds\nhandle_path /one/* {\nfeed_gateway {\nallow one.example\n}\n}\nhandle_path /both/* {\nfeed_gateway {\nallow one.example other.example\n}\n}\n}\n"
+		if err := o.LoadSites("", "spacing 0", sites); err != nil {
+			t.Fatal(err)
+		}
+		for gateway, want := range map[string]bool{"both": true, "one": false} {
+			for _, target := range []string{"/https://one.example/", "/?find=https://one.example/"} {
+				w := stage.Get(t, "http://feeds.home.arpa/"+gateway+target, stage.Home, "Accept", "text/html")
+				if strings.Contains(w.Body.String(), "other.example/atom.xml") != want {
+					t.Errorf("%s%s: %d %s, want the page: %v", gateway, target, w.Code, w.Body, want)
+				}
+			}
+		}
+	})
+}

@@ -29,6 +29,7 @@ const (
 type Page struct {
 	Title string `json:"title,omitempty"`
 	Feeds []Feed `json:"feeds,omitempty"` // in the order of the page
+	From  string `json:"from,omitempty"`  // URL that redirects led to; empty: the one that was asked for
 }
 
 // Feed is a feed that a page names.
