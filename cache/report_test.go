@@ -116,6 +116,23 @@ func TestRedirectThatWaitsIsNoFailure(t *testing.T) {
 	})
 }
 
+// That a feed has moved is an incident also if its new URL is read for itself, so that each poll of the old one waits.
+func TestMoveToFeedThatIsReadIsAnIncident(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newWebGateway(t, moving(301))
+		g.settings.Feeds = []string{feedURL}
+		g.open()
+		for range 10 * 24 {
+			g.get(movedURL)
+			g.feed(feedURL)
+			time.Sleep(time.Hour)
+		}
+		if f, err := g.Status(t.Context(), feedURL); err != nil || f.Alias != movedURL || f.Incident == nil || f.Incident.Kind != status.IncidentMoved {
+			t.Errorf("moved to %q: %+v, %v", f.Alias, f.Incident, err)
+		}
+	})
+}
+
 // An adopted redirect is reported, together with the version of the poll.
 func TestObservedMoves(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
