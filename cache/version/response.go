@@ -95,27 +95,24 @@ func (r *Response) NotModified(request http.Header, now time.Time) bool {
 	return len(dates) == 1 && (dates[0] == r.lastModified[0] || r.version.NotModified(request, now))
 }
 
-// setDate sets Last-Modified, which must not be later than Date (RFC 9110 section 8.8.2.1). A new version
-// is of the next second, and then so is Date. If the clock was set back, Last-Modified is left out.
-func (r *Response) setDate(h http.Header, now time.Time) {
-	if now.Before(r.datedFrom) {
-		return
+// sendHeader sends a header, and if dated is true with Last-Modified, which must not be later than Date (RFC 9110
+// section 8.8.2.1). A new version is of the next second, and then so is Date. If the clock was set back, Last-Modified
+// is left out. Responses share their values until here; Caddy's directive header edits values where they are.
+func (r *Response) sendHeader(w http.ResponseWriter, status int, dated bool, now time.Time) {
+	h := w.Header()
+	if dated && !now.Before(r.datedFrom) {
+		h["Last-Modified"] = r.lastModified
+		if now.Before(r.version.LastModified) {
+			h["Date"] = r.lastModified
+		}
 	}
-	h["Last-Modified"] = r.lastModified
-	if now.Before(r.version.LastModified) {
-		h["Date"] = r.lastModified
-	}
-}
-
-// unshare copies the values of a header, which responses share until then: Caddy's directive header edits
-// values where they are.
-func unshare(h http.Header) {
 	values := make([]string, 0, 16)
 	for name, shared := range h {
 		n := len(values)
 		values = append(values, shared...)
 		h[name] = values[n:len(values):len(values)]
 	}
+	w.WriteHeader(status)
 }
 
 // WriteNotModified answers that what the reader has is still good (RFC 9110 section 15.4.5):
@@ -127,10 +124,8 @@ func (r *Response) WriteNotModified(w http.ResponseWriter, request http.Header, 
 	h := w.Header()
 	maps.Copy(h, r.notModified)
 	h["Vary"] = r.vary
-	r.setDate(h, now)
 	h["Etag"] = r.etags[PreferenceOf(request["Accept-Encoding"]).Best(r.version.IsGzip())] // that of a 200
-	unshare(h)
-	w.WriteHeader(http.StatusNotModified)
+	r.sendHeader(w, http.StatusNotModified, true, now)
 }
 
 // Write answers with a representation of the version. It returns the number of bytes sent;
@@ -144,9 +139,6 @@ func (r *Response) Write(w http.ResponseWriter, request *http.Request, rep *Repr
 	if dates := request.Header["If-Modified-Since"]; len(dates) == 1 {
 		since, _ = httpfield.ParseDate(dates[0])
 	}
-	if r.version.LastModified.After(since) {
-		r.setDate(h, now)
-	}
 	h["Content-Type"], h["X-Content-Type-Options"] = r.contentType, noSniff
 	if r.thirdParty {
 		h["Content-Security-Policy"], h["Referrer-Policy"] = sandbox, noReferrer
@@ -157,8 +149,7 @@ func (r *Response) Write(w http.ResponseWriter, request *http.Request, rep *Repr
 		h["Content-Encoding"] = encoding
 	}
 	h["Content-Length"] = rep.length
-	unshare(h)
-	w.WriteHeader(http.StatusOK)
+	r.sendHeader(w, http.StatusOK, r.version.LastModified.After(since), now)
 	if request.Method == http.MethodHead {
 		return 0
 	}
