@@ -97,6 +97,8 @@ func reasonFor(failure policy.Failure, text string) string {
 			return "the URL gives an HTML page, not a feed"
 		}
 		return "what the URL gives is not a feed"
+	case policy.FailureTruncated:
+		return "the feed breaks off before its end"
 	case policy.FailureStore:
 		return "the gateway's store cannot be written"
 	}
