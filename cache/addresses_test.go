@@ -32,10 +32,15 @@ func severalAddresses(url string) response {
 // asked once in its interval, and none of the addresses fails.
 func TestAddressesOfOneFeed(t *testing.T) {
 	gaps := []time.Duration{0, time.Second, 5 * time.Minute, time.Hour - time.Second, time.Hour + time.Minute}
-	for n, order := range permutations(append(addresses, targetURL)) {
-		if gap := gaps[n%len(gaps)]; n%60 == 0 || !testing.Short() {
+	n := 0
+	for _, order := range permutations(append(addresses, targetURL)) {
+		if slices.Index(order, addresses[0]) > slices.Index(order, addresses[1]) {
+			continue // the two differ in their names alone
+		}
+		if gap := gaps[n%len(gaps)]; n%30 == 0 || !testing.Short() {
 			bubble(t, fmt.Sprint(order, gap), func(t *testing.T) { readAddresses(t, order, gap) })
 		}
+		n++
 	}
 }
 
