@@ -187,7 +187,7 @@ func damaged(t *testing.T, h Harness) {
 			t.Errorf("feed %d, %+v: Body: %v", n, all[min(n, whole-1)], err)
 		}
 	}
-	if r := lookup(t, s, whole); !nearInAWalk(r.In, 2*time.Hour) || string(r.FeedState) != "memo" || r.Token == 0 {
+	if r := lookup(t, s, whole); !near(r.In+r.Polled, 2*time.Hour) || string(r.FeedState) != "memo" || r.Token == 0 {
 		t.Errorf("the feed that is whole: %+v", r)
 	}
 	h.Exec(`update body set data = ?1 where id = (select body from feed where url = ?2)`, []byte("content"), urlOf(whole))
