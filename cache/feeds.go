@@ -105,8 +105,8 @@ func (c *Cache) KeyOf(ctx context.Context, id store.ID) (string, error) {
 	return records[0].URL, nil
 }
 
-// Has reports whether there is a feed with this key.
-func (c *Cache) Has(ctx context.Context, key string) bool {
+// Has returns [ErrUnknownFeed] if there is no feed with this key, and an error if the store cannot be read.
+func (c *Cache) Has(ctx context.Context, key string) error {
 	_, err := c.existing(ctx, key)
-	return err == nil
+	return err
 }

@@ -56,7 +56,7 @@ func (e *Engine) keysOf(ctx context.Context, c *cache.Cache, name string) ([]str
 	if err != nil {
 		return nil, apiError(http.StatusBadRequest, err)
 	}
-	_, unknown := c.Status(ctx, feed) // or the store cannot be read
+	unknown := c.Has(ctx, feed) // or the store cannot be read
 	if unknown == nil && !slices.Contains(keys, feed) {
 		keys = append(keys, feed)
 	}

@@ -99,7 +99,7 @@ func mayPoll(c *cache.Cache, r *http.Request, key string, e *entry) bool {
 	if likely(r) && r.Header["Range"] == nil {
 		return true
 	}
-	return c.Has(r.Context(), key) // may read the store
+	return c.Has(r.Context(), key) == nil // may read the store
 }
 
 // askerOf returns the owner for whom a request asks for the feed of its key: the shield, or its reader if
