@@ -53,7 +53,7 @@ func imported(t *testing.T, lines []byte) (refused int, export []byte) {
 	return refused, out.Bytes()
 }
 
-// What is imported while a node runs takes the place of a version with the same number.
+// An import into a running node replaces a version with the same number.
 func TestImportedVersionIsNoticed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newGateway(t, func(policy.Ask) policy.Answer { return ok(rss(1, ""), "Cache-Control", "max-age=86400") }).open()

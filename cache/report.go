@@ -80,7 +80,7 @@ func (f *Feed) log(p Poll, detail string) {
 	case p.Result == status.ResultUnchanged && p.Recovered == 0, p.Result == status.ResultUnsent:
 		level = zap.DebugLevel
 	case failed && (p.Failures > 1 || p.Failure == policy.FailureHeld || f.key.Shielded() && p.Failure != policy.FailureStore):
-		// A redirect that has to wait is no failure. A shield polls URLs to learn which are feeds, and most are not.
+		// A redirect that has to wait has not failed. A shield polls URLs to learn which are feeds, and most are not.
 		level = zap.DebugLevel
 	case failed:
 		level = zap.WarnLevel

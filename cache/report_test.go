@@ -97,7 +97,7 @@ func TestLogHasDetails(t *testing.T) {
 }
 
 // A feed that redirects to one that is read too waits for that one's turn at each poll. The log does not warn of
-// that, and it is no incident.
+// that, and it has no incident.
 func TestRedirectThatWaitsIsNoFailure(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		core, lines := zapobserver.New(zap.WarnLevel)

@@ -113,7 +113,8 @@ func (s Settings) filled() *Settings {
 }
 
 // Apply puts settings in force, for all feeds and at once. Times of next polls that were
-// decided under earlier rules stand, unless MinInterval has been raised.
+// decided under earlier rules stand, unless MinInterval has been raised. Polls that earlier settings
+// have put off in memory alone are looked at again.
 func (c *Cache) Apply(s Settings) {
 	c.settings.Store(s.filled())
 	c.table.feeds.Range(func(_, v any) bool {

@@ -19,7 +19,7 @@ const failingFor = 24 * time.Hour
 // updateIncident records whether an incident began, goes on or ended with the last poll, and its decision.
 func (s *State) updateIncident() {
 	f, i := &s.Last, &s.Feed.Incident
-	held := f.Failure == policy.FailureHeld // a redirect that has to wait is no failure, and brings nothing
+	held := f.Failure == policy.FailureHeld // a redirect that has to wait has not failed, and brings nothing
 	if held && s.Feed.Alias == "" {
 		return
 	}

@@ -61,7 +61,7 @@ func (tx *transaction) Query(sql string, lists [][]any, scan func(int, store.Row
 		}
 		tx.err = inTable(sql, tx.c.query(context.Background(), sql, args, func(r row) error { return scan(i, r) }))
 	}
-	tx.now = 0 // a row may have been committed while this was waiting, and nothing lies in the future
+	tx.now = 0 // a row that was read may be of a later moment than the one that Now returned
 	return tx.err
 }
 
