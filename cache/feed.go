@@ -301,6 +301,7 @@ func (f *Feed) blockPolls() (own, other *inFlight) {
 }
 
 func (f *Feed) finish(p *inFlight) {
+	f.endQueue(p) // it may have been offered a lease, and been put off before it came to its claim
 	f.mu.Lock()
 	f.poll = nil
 	f.mu.Unlock()
