@@ -22,11 +22,11 @@ var ErrUnknownFeed = errors.New("no such feed")
 // TooEarly reports that a feed may not be polled by hand yet.
 type TooEarly struct {
 	Until time.Time
-	Why   string
+	Why   string // a hint, or a text
 }
 
 func (e *TooEarly) Error() string {
-	return fmt.Sprintf("not before %s: %s", e.Until.UTC().Format(time.RFC3339), e.Why)
+	return fmt.Sprintf("not before %s: %s", e.Until.UTC().Format(time.RFC3339), status.HintShort(e.Why))
 }
 
 // tooSoon is why a feed must wait for MinInterval.

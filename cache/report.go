@@ -91,7 +91,7 @@ func (f *Feed) log(p Poll, detail string) {
 	}
 	fields := []zap.Field{
 		f.cache.urlField(p.URL), zap.String("outcome", string(p.Result)), zap.Int("status", p.Status),
-		zap.String("next_poll", p.NextText()), zap.String("hint", p.Winner),
+		zap.String("next_poll", p.NextText()), zap.String("hint", status.HintShort(p.Winner)),
 		zap.Duration("took", p.Took), zap.Int64("bytes", p.Wire),
 	}
 	if p.MovedTo != "" {

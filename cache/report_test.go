@@ -47,7 +47,9 @@ func TestObservedPolls(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var answer policy.Answer
 		seen := new(observer)
+		core, lines := zapobserver.New(zap.DebugLevel)
 		g := newGateway(t, func(policy.Ask) policy.Answer { return answer })
+		g.settings.Log = zap.New(core)
 		g.settings.Observe, g.settings.Feeds = seen.observe, []string{feedURL} // or it would be forgotten before it works
 		g.open()
 		for _, tt := range []struct {
@@ -67,6 +69,10 @@ func TestObservedPolls(t *testing.T) {
 			got := seen.last(t)
 			if got.URL != feedURL || got.Status != tt.answer.Status || !got.Next.After(time.Now()) || (got.Err != nil) != (got.Failure != "") {
 				t.Errorf("%s: %+v", tt.name, got)
+			}
+			polled := lines.FilterMessage("polled").All()
+			if lines.TakeAll(); len(polled) != 1 || got.Winner == "" || polled[0].ContextMap()["hint"] != status.HintShort(got.Winner) {
+				t.Errorf("%s: %s decided, and the log says %v", tt.name, got.Winner, polled)
 			}
 			got.URL, got.Status, got.Next, got.Err, got.Took, got.Winner = "", 0, time.Time{}, nil, 0, ""
 			if got != tt.want {

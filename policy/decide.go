@@ -331,7 +331,7 @@ func (d *builder) jitter(r Rules, h History) {
 	}
 	added := time.Duration(float64(max(most, 0)) * d.random)
 	d.interval += added
-	d.add(Term{Hint: HintJitter, Seconds: seconds(added), Used: added > 0, Note: "added to the interval"})
+	d.add(Term{Hint: HintJitter, Seconds: seconds(added), Used: added > 0})
 }
 
 // leaveWindows moves the next poll to a time out of skipHours and skipDays (rule 6).

@@ -57,3 +57,20 @@ Considered (* shaped the result):
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
 }
+
+// Commands name every hint by the words that the log, pages and docs have.
+func TestHintsInWords(t *testing.T) {
+	var e explanation
+	for _, name := range status.HintNames() {
+		e.Decision.Considered = append(e.Decision.Considered, policy.Term{Hint: name, Raw: name})
+	}
+	var b strings.Builder
+	e.writeConsidered(&b)
+	lines := strings.Split(strings.TrimSpace(b.String()), "\n")[1:]
+	for i, name := range status.HintNames() {
+		f := status.Feed{Winner: name}
+		if want := "  " + status.HintShort(name) + "  "; !strings.HasPrefix(lines[i], want) || strings.Contains(lines[i], "given:") || f.Why() != status.HintShort(name) {
+			t.Errorf("%s: %q, and in the list %q, want %q", name, lines[i], f.Why(), want)
+		}
+	}
+}

@@ -40,15 +40,11 @@ func (c feedContent) Remedy() string {
 
 const lookElsewhere = "The feed may have another address now: look for it at the site."
 
-// Terms are the terms of the decision, those that were used first. Neither a site nor a feed has
-// written the name of a failure.
+// Terms are the terms of the decision, those that were used first.
 func (c feedContent) Terms() []policy.Term {
 	terms := make([]policy.Term, 0, len(c.Considered))
 	for _, used := range []bool{true, false} {
 		for _, t := range c.Considered {
-			if t.Hint == policy.HintBackOff || t.Hint == policy.HintUnsent {
-				t.Raw = ""
-			}
 			if t.Used == used {
 				terms = append(terms, t)
 			}

@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"html"
 	"io"
 	"log/slog"
 	"mime/multipart"
@@ -20,6 +21,7 @@ import (
 	"github.com/feedpollard/pollard/policy/document/site"
 
 	"github.com/feedpollard/pollard/internal/status"
+	"github.com/feedpollard/pollard/policy"
 )
 
 // ask sends a request to the page of a name and query.
@@ -468,6 +470,29 @@ func TestPageOfFailingFeed(t *testing.T) {
 				t.Errorf("%d: %q is at %d, and what comes before it at %d", tt.status, want, found, at0)
 			}
 			at0 = found
+		}
+	}
+}
+
+// Pages name every hint by the words that the log, commands and docs have.
+func TestHintsInWords(t *testing.T) {
+	p, source, at := newPages(t, 1)
+	source.account = func(Which) (f status.Feed, _ []byte, _ error) {
+		f = source.row(0)
+		for _, name := range status.HintNames() {
+			f.Considered = append(f.Considered, policy.Term{Hint: name, Raw: name})
+		}
+		return f, nil, nil
+	}
+	body := ask(p, at, "GET", "feeds?id=1").Body.String()
+	for _, name := range status.HintNames() {
+		row := `<th scope="row">` + status.HintShort(name) + ` <small>` + html.EscapeString(status.HintMeaning(name)) + `</small></th><td data-label="As written"></td>`
+		if strings.Count(body, row) != 1 {
+			t.Errorf("%s is not on the page as %q", name, row)
+		}
+		f := source.row(0)
+		if f.Winner = name; f.Next(source.now) != "poll in 3 min: "+status.HintShort(name) {
+			t.Errorf("the list says %q", f.Next(source.now))
 		}
 	}
 }

@@ -86,7 +86,7 @@ var templates = func() map[string]*template.Template {
 		"num": humanize.Comma, "size": status.Size, "percent": status.Percent, "counted": status.Count, "length": status.Short, "took": func(s status.Seconds) string { return status.Short(time.Duration(s)) },
 		"in":     func(t time.Time) string { return status.Until(t, time.Now()) },
 		"ago":    func(t time.Time) string { return status.Ago(t, time.Now()) },
-		"plural": status.Plural, "meaning": status.HintMeaning, "short": status.HintShort, "bars": bars, "uptime": status.Uptime, "last": status.Last, "often": status.Frequency,
+		"plural": status.Plural, "meaning": status.HintMeaning, "short": status.HintShort, "written": status.Written, "bars": bars, "uptime": status.Uptime, "last": status.Last, "often": status.Frequency,
 		"bare": func(u feedurl.Shown) string {
 			return strings.TrimPrefix(strings.TrimPrefix(u.String(), "https://"), "http://")
 		},

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/feedpollard/pollard/internal/feedurl"
+	"github.com/feedpollard/pollard/internal/status"
 	"github.com/feedpollard/pollard/policy"
 )
 
@@ -24,11 +25,11 @@ func (x *checker) checkHints() {
 				explicit = true
 				raw := t.Raw
 				if !strings.HasPrefix(strings.ToLower(raw), t.Hint) { // directives have their name with them
-					raw = t.Hint + " " + raw
+					raw = status.HintShort(t.Hint) + " " + raw
 				}
 				x.good("It says how often to ask: %s.", raw)
 			} else if t.Hint == policy.HintSy && t.Note != "" {
-				x.find("hint-ignored", fmt.Sprintf("%s %s: %s", t.Hint, t.Raw, t.Note))
+				x.find("hint-ignored", fmt.Sprintf("%s %s: %s", status.HintShort(t.Hint), t.Raw, t.Note))
 			}
 		}
 	}
@@ -37,7 +38,7 @@ func (x *checker) checkHints() {
 	}
 	x.checkCacheControl()
 	for _, t := range x.document.Malformed {
-		x.find("malformed-hint", strings.TrimSpace(fmt.Sprintf("%s %s: %s", t.Hint, strconv.Quote(t.Raw), t.Note)))
+		x.find("malformed-hint", strings.TrimSpace(fmt.Sprintf("%s %s: %s", status.HintShort(t.Hint), strconv.Quote(t.Raw), t.Note)))
 	}
 	if self := x.document.Hints.Self; self != "" {
 		x.checkSelf(self)

@@ -5,8 +5,11 @@ package status
 
 import (
 	"cmp"
+	"maps"
 	"net/http"
+	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/feedpollard/pollard/policy"
@@ -23,11 +26,11 @@ type hint struct {
 
 var hints = map[string]hint{
 	policy.HintSMaxAge: {"s-maxage", "how long the answer is good for a shared cache (Cache-Control)",
-		"{good}. A smaller s-maxage would bring the next poll forward (Cache-Control: {raw}).", "The site allows a poll {wished} (Cache-Control: {wish})"},
+		"The site says that its answer is good for {length} (Cache-Control: {raw}).{poll}{sooner}", "The site allows a poll {wished} (Cache-Control: {wish})"},
 	policy.HintMaxAge: {"max-age", "how long the answer is good (Cache-Control)",
-		"{good}. A smaller max-age would bring the next poll forward (Cache-Control: {raw}).", "The site allows a poll {wished} (Cache-Control: {wish})"},
+		"The site says that its answer is good for {length} (Cache-Control: {raw}).{poll}{sooner}", "The site allows a poll {wished} (Cache-Control: {wish})"},
 	policy.HintExpires: {"Expires", "until when the answer is good",
-		"{good}. An earlier Expires would bring the next poll forward (Expires: {raw}).", "The site allows a poll {wished} (Expires: {wish})"},
+		"The site says that its answer is good for {length} (Expires: {raw}).{poll}{sooner}", "The site allows a poll {wished} (Expires: {wish})"},
 	policy.HintTTL: {"ttl", "the RSS ttl, in minutes",
 		"The feed asks to be left alone for {length}, in its <ttl>{raw}</ttl>.{poll}", "The feed asks for a poll {wished} (ttl {wish})"},
 	policy.HintSy: {"sy:updatePeriod", "the syndication module's period and frequency",
@@ -75,7 +78,7 @@ var hints = map[string]hint{
 	policy.HintCacheControl: {short: "Cache-Control", meaning: "Cache-Control without a length of time"},
 	policy.HintInterval:     {short: "interval", meaning: "the interval that failures double"},
 	policy.HintStuck:        {short: "doubtful 304s", meaning: "304s that may be wrong"},
-	policy.HintJitter:       {short: "jitter", meaning: "a random delay that spreads polls"},
+	policy.HintJitter:       {short: "jitter", meaning: "a random time added to the interval, so that polls spread"},
 	policy.HintWindow:       {short: "few entries", meaning: "the time that the feed's entries cover"},
 }
 
@@ -83,8 +86,24 @@ var hints = map[string]hint{
 // unknown hint.
 func HintMeaning(name string) string { return hints[name].meaning }
 
-// HintShort is the name of a hint for people.
+// HintShort is what people read for the name of a hint: in the log, on pages, in commands and in texts.
+// JSON and Cache-Status have the name.
 func HintShort(name string) string { return cmp.Or(hints[name].short, name) }
+
+// HintNames are the names of all hints, in the order of what people read for them.
+func HintNames() []string {
+	return slices.SortedFunc(maps.Keys(hints), func(a, b string) int {
+		return cmp.Or(cmp.Compare(strings.ToLower(hints[a].short), strings.ToLower(hints[b].short)), cmp.Compare(a, b))
+	})
+}
+
+// Written is what a site or a feed has written of a term: not the name of a failure or of a pause.
+func Written(t policy.Term) string {
+	if t.Hint == policy.HintBackOff || t.Hint == policy.HintUnsent || t.Raw == t.Hint {
+		return ""
+	}
+	return t.Raw
+}
 
 // Why says in a word or two what set the time of the next poll: "max-age", "3 failures".
 func (f *Feed) Why() string {
@@ -108,28 +127,18 @@ func (f *Feed) Outcome() string {
 	return cmp.Or(string(f.LastFailure), string(f.LastResult))
 }
 
-// Next says in a few words when the next poll is, and why not earlier: "poll in 12 min, as the site asks".
+// Next says in a few words when the next poll is, and why not earlier: "poll in 12 min: max-age".
 func (f *Feed) Next(now time.Time) string {
 	poll := "poll " + Until(f.NextPoll, now)
-	switch f.Winner {
-	case policy.HintSMaxAge, policy.HintMaxAge, policy.HintExpires, policy.HintTTL, policy.HintSy, policy.HintUpdateFrequency, policy.HintSkipHours,
-		policy.HintSkipDays, policy.HintRetryAfter, policy.HintRateLimit, policy.HintHostCooldown, policy.HintDomainCooldown, policy.HintURLCooldown:
-		poll += ", as the site asks"
-	case policy.HintDefault, policy.HintFloor, policy.HintCap, policy.HintUnvalidated, policy.HintComplete:
-		poll += ", by a setting here"
-	case policy.HintBackOff:
-		poll += " after " + f.Why()
-	case "":
-	default:
-		poll += ": " + f.Why()
-	}
 	switch {
 	case f.State == StateGone || f.State == StateUnread || f.NextPoll.IsZero():
 		return f.Headline(now)
-	case f.State == StateDue:
-		return "poll " + Until(f.NextPoll, now)
-	case f.State == StateFailing && f.Outcome() != "":
-		return poll + bracketed(f.Outcome())
+	case f.State == StateDue || f.Winner == "":
+		return poll
+	}
+	poll += ": " + f.Why()
+	if f.State == StateFailing {
+		poll += bracketed(f.Outcome())
 	}
 	return poll
 }

@@ -137,7 +137,7 @@ func (w *reason) at(t time.Time) {
 var values = map[string]func(*reason) string{
 	"winner":    func(w *reason) string { return w.Winner },
 	"raw":       func(w *reason) string { return w.won.Raw },
-	"given":     func(w *reason) string { return bracketed(w.won.Raw) },
+	"given":     func(w *reason) string { return bracketed(Written(w.won)) },
 	"every":     func(w *reason) string { return Frequency(seconded(w.won)) },
 	"length":    func(w *reason) string { return Length(seconded(w.won)) },
 	"wish":      func(w *reason) string { return w.longest().Raw },
@@ -172,9 +172,7 @@ var clauses = map[string]func(*reason) string{
 	"served": func(w *reason) string {
 		return either(w.VersionSince.IsZero(), "", " Readers keep getting the version of {since}.")
 	},
-	"good": func(w *reason) string {
-		return "The site says that its answer " + either(w.due(), "was", "is") + " good until {next}"
-	},
+	"sooner": (*reason).sooner,
 	"episodes": func(w *reason) string {
 		return either(strings.HasPrefix(w.won.Note, "begins"), "it pauses", "an episode comes {every}")
 	},
@@ -247,6 +245,27 @@ func (w *reason) longest() (best policy.Term) {
 		}
 	}
 	return best
+}
+
+// sooner says whether a site could bring the next poll forward, whose answer is good for a shorter time.
+func (w *reason) sooner() string {
+	floor, other := w.term(policy.HintFloor), time.Duration(0)
+	for _, t := range w.Considered {
+		if hints[t.Hint].request != "" && t.Hint != w.Winner && t.Hint != policy.HintRhythm {
+			other = max(other, seconded(t)) // of a ttl, say
+		}
+	}
+	switch {
+	case w.due():
+		return ""
+	case seconded(floor) >= seconded(w.won):
+		return " Sooner is not possible: this gateway polls at most " + Frequency(seconded(floor)) + " (min_interval)."
+	case other >= seconded(w.won):
+		return ""
+	case w.Winner == policy.HintExpires:
+		return " An earlier Expires would bring it forward."
+	}
+	return " A smaller " + HintShort(w.Winner) + " would bring it forward."
 }
 
 // window says that entries may be missed, and what would change that.

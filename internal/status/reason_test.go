@@ -77,11 +77,15 @@ func TestExplain(t *testing.T) {
 		want     string
 	}{
 		{decided(good("Cache-Control", "public, max-age=7500"), policy.Hints{}, policy.Rhythm{}), known,
-			"The site says that its answer is good until 14:05 UTC. A smaller max-age would bring the next poll forward (Cache-Control: public, max-age=7500)."},
+			"The site says that its answer is good for 2 hours (Cache-Control: public, max-age=7500). Next poll: 14:05 UTC. A smaller max-age would bring it forward."},
 		{decided(good("Cache-Control", "s-maxage=7500"), policy.Hints{}, policy.Rhythm{}), known,
-			"The site says that its answer is good until 14:05 UTC. A smaller s-maxage would bring the next poll forward (Cache-Control: s-maxage=7500)."},
+			"The site says that its answer is good for 2 hours (Cache-Control: s-maxage=7500). Next poll: 14:05 UTC. A smaller s-maxage would bring it forward."},
 		{decided(good("Date", "Wed, 04 Mar 2026 12:00:00 GMT", "Expires", "Wed, 04 Mar 2026 15:00:00 GMT"), policy.Hints{}, policy.Rhythm{}), known,
-			"The site says that its answer is good until 15:00 UTC. An earlier Expires would bring the next poll forward (Expires: Wed, 04 Mar 2026 15:00:00 GMT)."},
+			"The site says that its answer is good for 3 hours (Expires: Wed, 04 Mar 2026 15:00:00 GMT). Next poll: 15:00 UTC. An earlier Expires would bring it forward."},
+		{decided(good("Cache-Control", "max-age=3600"), policy.Hints{}, policy.Rhythm{}), known,
+			"The site says that its answer is good for 60 minutes (Cache-Control: max-age=3600). Next poll: 13:00 UTC. Sooner is not possible: this gateway polls at most once an hour (min_interval)."},
+		{decided(good("Cache-Control", "max-age=7200"), policy.Hints{TTL: ptr(120)}, policy.Rhythm{}), known,
+			"The site says that its answer is good for 2 hours (Cache-Control: max-age=7200). Next poll: 14:00 UTC."},
 		{decided(good(), policy.Hints{TTL: ptr(90)}, policy.Rhythm{}), known,
 			"The feed asks to be left alone for 90 minutes, in its <ttl>90</ttl>. Next poll: 13:30 UTC."},
 		{decided(good(), policy.Hints{SyPeriod: "daily", SyFrequency: ptr(2)}, policy.Rhythm{}), known,
@@ -114,7 +118,7 @@ func TestExplain(t *testing.T) {
 			"The feed asks for a poll once a month (ttl 43200); this gateway polls at least once a day (max_interval). Next poll: tomorrow 12:00 UTC."},
 		{won(policy.HintCap, "", day), known, "This gateway polls at least once a day (max_interval). Next poll: tomorrow 12:00 UTC."},
 		{decided(good("Cache-Control", "max-age=21600"), policy.Hints{}, policy.Rhythm{Entries: 10, Dated: 10, Median: 30 * time.Minute}), known,
-			"The site says that its answer is good until 18:00 UTC. A smaller max-age would bring the next poll forward (Cache-Control: max-age=21600). " +
+			"The site says that its answer is good for 6 hours (Cache-Control: max-age=21600). Next poll: 18:00 UTC. A smaller max-age would bring it forward. " +
 				"Its 10 entries cover about 5 hours, less than the 6 hours between two polls, so some could be missed: only the site can change that."},
 		{decided(good(), policy.Hints{}, policy.Rhythm{Entries: 10, Dated: 10, Median: 5 * time.Minute}), known,
 			"By the times of its entries the feed would be polled every 25 seconds; this gateway polls at most once an hour (min_interval). Next poll: 13:00 UTC. " +
@@ -183,8 +187,8 @@ func TestExplain(t *testing.T) {
 			"The last 2 polls failed (404 Not Found). It may be tried again now."},
 		{won(policy.HintBackOff, "", -time.Minute), Feed{LastStatus: 404, Failures: 1, State: StateUnread, LastFailure: policy.FailureNotFound},
 			"This address never gave a feed (404 Not Found). It is looked at again when a reader asks for it."},
-		{won(policy.HintMaxAge, "max-age=3600", -time.Minute), known,
-			"The site says that its answer was good until 11:59 UTC. A smaller max-age would bring the next poll forward (Cache-Control: max-age=3600)."},
+		{policy.Decision{At: noon.Add(-2 * time.Hour), Next: noon.Add(-time.Hour), Winner: policy.HintMaxAge, Considered: []policy.Term{{Hint: policy.HintMaxAge, Raw: "max-age=3600", Seconds: 3600, Used: true}}}, known,
+			"The site says that its answer is good for 60 minutes (Cache-Control: max-age=3600)."},
 		{won(policy.HintPolls, "", -time.Minute), known, "As many polls as this gateway makes at once are under way (polls)."},
 		{won(policy.HintUnsent, "", -time.Minute), with(func(f *Feed) { f.LastError = "example.com: looking up the address: no such host" }),
 			"example.com could not be reached (looking up the address: no such host); nothing was sent. It may be tried again now."},

@@ -60,14 +60,14 @@ func TestNext(t *testing.T) {
 		f    Feed
 		want string
 	}{
-		{Feed{State: StateFresh, NextPoll: soon, Winner: policy.HintMaxAge}, "poll in 12 min, as the site asks"},
-		{Feed{State: StateFresh, NextPoll: noon.Add(3 * time.Millisecond), Winner: policy.HintDefault}, "poll now, by a setting here"},
+		{Feed{State: StateFresh, NextPoll: soon, Winner: policy.HintMaxAge}, "poll in 12 min: max-age"},
+		{Feed{State: StateFresh, NextPoll: noon.Add(3 * time.Millisecond), Winner: policy.HintDefault}, "poll now: default_interval"},
 		{Feed{State: StateDue, NextPoll: noon, Winner: policy.HintMaxAge}, "poll now"},
 		{Feed{State: StateDue, NextPoll: soon}, "poll in 12 min"},
-		{Feed{State: StateFailing, NextPoll: soon, Winner: policy.HintBackOff, Failures: 3, LastPoll: noon, LastStatus: 503}, "poll in 12 min after 3 failures (503)"},
-		{Feed{State: StateFailing, NextPoll: soon, Winner: policy.HintBackOff, Failures: 3, LastPoll: noon, LastStatus: 200, LastFailure: policy.FailureNotFeed}, "poll in 12 min after 3 failures (not a feed)"},
+		{Feed{State: StateFailing, NextPoll: soon, Winner: policy.HintBackOff, Failures: 3, LastPoll: noon, LastStatus: 503}, "poll in 12 min: 3 failures (503)"},
+		{Feed{State: StateFailing, NextPoll: soon, Winner: policy.HintBackOff, Failures: 3, LastPoll: noon, LastStatus: 200, LastFailure: policy.FailureNotFeed}, "poll in 12 min: 3 failures (not a feed)"},
 		{Feed{State: StateFailing, NextPoll: soon, Winner: policy.HintOffline, Failures: 1, LastPoll: noon, LastFailure: policy.FailureDNS}, "poll in 12 min: no network (dns)"},
-		{Feed{State: StateWaiting, NextPoll: soon, Winner: policy.HintRetryAfter}, "poll in 12 min, as the site asks"},
+		{Feed{State: StateWaiting, NextPoll: soon, Winner: policy.HintRetryAfter}, "poll in 12 min: Retry-After"},
 		{Feed{State: StateGone, Winner: policy.HintGone}, "It is not polled any more."},
 	} {
 		if got := tt.f.Next(noon); got != tt.want {
