@@ -25,6 +25,9 @@ func TestUnit(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	if !strings.Contains(string(unit), " AF_NETLINK\n") {
+		t.Error("the unit forbids to look up the addresses of this machine (netlink(7)), which polls must not reach")
+	}
 	// The binary is not installed here, and systemd looks for it.
 	installed := strings.ReplaceAll(string(unit), "/usr/bin/pollard", "/bin/true")
 	if installed == string(unit) {

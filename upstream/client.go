@@ -61,6 +61,10 @@ type Settings struct {
 	// Own reports whether the URL of a feed at a private address is in the configuration,
 	// so that polls may reach it. Nil: none is.
 	Own func(u feedurl.URL) bool
+	// Chosen reports whether the configuration names a feed with the scheme, name and port of a
+	// URL, so that polls may reach them at a public address of this machine or its network. Nil:
+	// it names none.
+	Chosen func(u feedurl.URL) bool
 	// Hosts are the exceptions to the default pacing.
 	Hosts []HostRule
 }
@@ -90,6 +94,7 @@ type Client struct {
 	lookup    func(ctx context.Context, name string) ([]netip.Addr, error)
 	hosts     hosts
 	addresses addresses
+	machine   machine
 	reach     dialFunc // replaces the network below the guard; nil: it does not
 	noPacing  bool     // set before the first use
 	decoding  sync.Mutex
@@ -149,6 +154,7 @@ func New(options ...Option) *Client {
 		ForceAttemptHTTP2:      true,
 		MaxResponseHeaderBytes: maxHeaderBytes,
 	}
+	c.machine.interfaces, c.machine.now = net.InterfaceAddrs, func() time.Time { return c.now() }
 	c.closing, c.close = context.WithCancelCause(context.Background())
 	c.settings.Store(&Settings{})
 	for _, option := range options {

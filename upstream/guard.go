@@ -112,6 +112,9 @@ func embedded(a netip.Addr) (netip.Addr, bool) {
 type guard struct {
 	private []netip.Prefix
 	own     bool     // the URL is in the configuration
+	chosen  bool     // a URL of its scheme, name and port is
+	written bool     // the URL has an address for a name
+	machine *machine // nil: nothing is known of this one
 	moved   bool     // the hop is a redirect from a public address
 	off     bool     // nothing is dialled here
 	proxy   *url.URL // of the request; nil: none
@@ -137,13 +140,35 @@ func (g *guard) check(a netip.Addr, port uint16) error {
 		return &AddressError{end.String(), kind + " address: add it to private_upstreams to allow it"}
 	case !allowed && badPort(port):
 		return &AddressError{net.JoinHostPort(end.String(), strconv.Itoa(int(port))), "at a port of another protocol than HTTP"}
+	case kind == "" && !allowed && !g.chosen && g.machine != nil:
+		return g.checkMachine(end, port)
 	}
 	return nil
 }
 
+// checkMachine returns an error if a public address is one of this machine or its network, and not open to all.
+// Redirects may lead there as others' URLs may: what is allowed there is as public as the address.
+func (g *guard) checkMachine(a netip.Addr, port uint16) error {
+	at := a
+	near := g.machine.near(a, port)
+	if inner, ok := embedded(a); ok && near == "" {
+		at, near = inner, g.machine.near(inner, port)
+	}
+	switch {
+	case near == "", slices.ContainsFunc(g.private, func(p netip.Prefix) bool { return p.Contains(at) }):
+		return nil
+	case g.written:
+		return &AddressError{a.String(), near + ": private_upstreams " + at.String()}
+	}
+	return &AddressError{a.String(), near + ": add it to private_upstreams to allow it"}
+}
+
 func (c *Client) guardOf(u feedurl.URL, moved bool) *guard {
 	s := c.settings.Load()
-	g := &guard{private: s.Private, own: s.Own != nil && s.Own(u), moved: moved, off: c.rounds != nil || c.dial != nil}
+	g := &guard{
+		private: s.Private, own: s.Own != nil && s.Own(u), chosen: s.Chosen != nil && s.Chosen(u),
+		written: u.Addr().IsValid(), machine: &c.machine, moved: moved, off: c.rounds != nil || c.dial != nil,
+	}
 	g.proxy, g.named = c.hosts.proxyOf(u.Name())
 	g.tunnel = g.proxy == nil || strings.HasPrefix(g.proxy.Scheme, "socks")
 	return g

@@ -56,7 +56,7 @@ func (c *Client) Post(ctx context.Context, hub feedurl.URL, form url.Values, pri
 // post sends one request.
 func (c *Client) post(ctx context.Context, hub feedurl.URL, form url.Values, private bool) (status int, until time.Time, location string, err error) {
 	x := &exchange{client: c, guard: c.guardOf(hub, !private)}
-	x.guard.own = false // the operator has named the feed, and not the hub
+	x.guard.own, x.guard.chosen = false, false // the operator has named the feed, and not the hub
 	if err := c.resolve(ctx, x.guard, hub); err != nil {
 		_, err = classify(ctx, phaseLookup, false, err)
 		return 0, until, "", err

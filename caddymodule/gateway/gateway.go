@@ -104,6 +104,7 @@ type Gateway struct {
 	pages     *pages.Pages
 	paths     map[string]string // canonical URLs of configured feeds, by decoded path
 	chosen    map[string]string // the first of these paths of each feed, escaped, by its canonical URL
+	origins   map[string]bool   // of these feeds
 }
 
 // Feed is a feed at a path.
@@ -162,7 +163,7 @@ func (g *Gateway) resolveFeeds(app *poller.App, repl *caddy.Replacer) error {
 	g.engine, g.access.private, g.mayServe = app.Engine(), app.NamedOnly, g.access.checkFrom
 	g.requests = g.engine.GatewayRequests()
 	app.AddNames(g)
-	g.paths, g.chosen = make(map[string]string, len(g.Feeds)), make(map[string]string, len(g.Feeds))
+	g.paths, g.chosen, g.origins = make(map[string]string, len(g.Feeds)), make(map[string]string, len(g.Feeds)), make(map[string]bool)
 	for i := range g.Feeds {
 		f := &g.Feeds[i]
 		path, err := f.path()
@@ -183,7 +184,7 @@ func (g *Gateway) resolveFeeds(app *poller.App, repl *caddy.Replacer) error {
 		if err := app.Name(feed, f.Policy); err != nil {
 			return fmt.Errorf("feed %s: %w", f.Path, err)
 		}
-		g.paths[path] = feed.String()
+		g.paths[path], g.origins[feed.Origin()] = feed.String(), true
 		if g.chosen[feed.String()] == "" {
 			g.chosen[feed.String()] = (&url.URL{Path: path}).EscapedPath()
 		}

@@ -81,6 +81,11 @@ func (g *Gateway) Address(key string) string {
 	return scheme + "://" + host + path
 }
 
+// NamesAt implements [poller.Names].
+func (g *Gateway) NamesAt(origin string) bool {
+	return g.origins[origin] || g.access.list.hasAt(origin)
+}
+
 // isAt reports whether the gateway's site has a host: by its name or, if it is for any host, as a
 // private address, which may be this machine's.
 func (g *Gateway) isAt(host string) bool {

@@ -26,6 +26,7 @@ type subscriptions struct {
 	log  *zap.Logger
 
 	feeds   atomic.Pointer[map[string]bool] // by canonical URL
+	origins atomic.Pointer[map[string]bool] // of these feeds
 	all     atomic.Pointer[[]opml.Outline]  // with canonical URLs
 	checked atomic.Int64                    // when the file was checked last, in Unix nanoseconds
 	state   atomic.Pointer[string]          // of the file when it was read last: time and size
@@ -54,6 +55,15 @@ func (s *subscriptions) has(canonical string) bool {
 	}
 	s.refresh() // it may have been added
 	return (*s.feeds.Load())[canonical]
+}
+
+// hasAt reports whether a feed of the list is at an origin.
+func (s *subscriptions) hasAt(origin string) bool {
+	if s == nil {
+		return false
+	}
+	s.has("") // reads a changed list
+	return (*s.origins.Load())[origin]
 }
 
 // outlines returns the feeds of the list that keep accepts, in their folders.
@@ -97,6 +107,11 @@ func (s *subscriptions) read() (changed bool, err error) {
 	if skipped > 0 {
 		s.log.Warn("skipped outlines without a URL that can be polled", zap.String("opml", s.path), zap.Int("outlines", skipped))
 	}
+	origins := make(map[string]bool)
+	for feed := range feeds {
+		origins[feedurl.MustParse(feed).Origin()] = true
+	}
+	s.origins.Store(&origins)
 	s.feeds.Store(&feeds)
 	s.all.Store(&all)
 	return true, nil

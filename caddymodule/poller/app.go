@@ -16,6 +16,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net"
 	"net/url"
 	"slices"
 	"strings"
@@ -70,8 +71,11 @@ type App struct {
 	Prefetch bool `json:"prefetch,omitempty"`
 
 	// The private, loopback and other non-public addresses that polls may reach: CIDR
-	// ranges, or `private_ranges` for all of them. Placeholders are replaced. Default:
-	// none, so that readers cannot reach the local network through a gateway.
+	// ranges, or `private_ranges` for all of them. The public addresses of this machine count as
+	// private at other ports than 80 and 443, and so do other machines on its IPv6 links:
+	// `private_ranges` does not cover them, and a `feed` or `opml` line that names a host there
+	// needs no range. Placeholders are replaced. Default: none, so that readers cannot reach the
+	// local network through a gateway.
 	PrivateUpstreams []string `json:"private_upstreams,omitempty"`
 
 	// The least time between the starts of two polls of a host; 0 for none. Default: `2s`.
@@ -143,6 +147,10 @@ func (a *App) Provision(ctx caddy.Context) error {
 	repl := caddy.NewReplacer()
 	if err := a.resolveSettings(repl); err != nil {
 		return err
+	}
+	if _, err := net.InterfaceAddrs(); err != nil {
+		a.log.Warn("the addresses of this machine cannot be looked up, so that polls may reach all its ports: "+
+			"a unit of systemd needs AF_NETLINK in RestrictAddressFamilies", zap.Error(err))
 	}
 	if err := a.loadStore(ctx); err != nil {
 		return err
@@ -237,7 +245,7 @@ func (a *App) resolveSettings(repl *caddy.Replacer) (err error) {
 	if err != nil {
 		return fmt.Errorf("websub: %w", err)
 	}
-	origin.Own = a.NamesPrivate
+	origin.Own, origin.Chosen = a.NamesPrivate, a.namesOrigin
 	a.upstream = origin
 	a.cache = cache.Settings{
 		Rules:     a.rulesOf,

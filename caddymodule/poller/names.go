@@ -21,6 +21,9 @@ type Names interface {
 	Find(name string) string
 	// Address returns the address that the operator has chosen for the feed of a key, or "".
 	Address(key string) string
+	// NamesAt reports whether the handler's configuration names a feed at an origin, as
+	// [feedurl.URL.Origin] writes it.
+	NamesAt(origin string) bool
 }
 
 // AddNames registers the names of a handler.

@@ -184,3 +184,9 @@ func (a *App) NamesPrivate(u feedurl.URL) bool {
 	_, named := a.private[u.String()]
 	return named
 }
+
+// namesOrigin reports whether a handler's configuration names a feed with the scheme, name and port of
+// a URL.
+func (a *App) namesOrigin(u feedurl.URL) bool {
+	return slices.ContainsFunc(a.names, func(n Names) bool { return n.NamesAt(u.Origin()) })
+}
