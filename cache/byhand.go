@@ -244,7 +244,7 @@ func (f *Feed) ping(ctx context.Context, started time.Duration) (wait time.Durat
 	}
 	next.Doubt()
 	next.DeferredUntil, next.Due = 0, c.elapsed()+in
-	if err := f.commit(ctx, s, &next, &lease, store.Outcome{In: in}, false); err != nil {
+	if err := f.commit(ctx, &next, &lease, store.Outcome{In: in}, false); err != nil {
 		return 0, err
 	}
 	f.publish(&next)

@@ -33,12 +33,20 @@ func (f *Feed) complete(ctx context.Context, s, next *feedstate.State, v feedsta
 		f.missing.Store(s.Version)
 	}
 	requests := f.requestsOf(next, v)
-	if err := f.commit(ctx, s, next, lease, o, !v.Answer.Unsent()); err != nil {
+	err := f.commit(ctx, next, lease, o, !v.Answer.Unsent())
+	if err != nil && !errors.Is(err, store.ErrShort) {
 		f.commitFailed(ctx, s, next, v, err)
 		return
 	}
-	if v.Body != nil {
-		c.memory.add(f.id, next, next.Feed.Version.StoredCoding(), v.Body.Data)
+	coding := next.Feed.Version.StoredCoding()
+	switch {
+	case err == nil:
+		next.KeepUnstored(nil)
+	case v.Body != nil:
+		next.KeepUnstored(next.Feed.Version.Represent(coding, inParts(v.Body.Data)...))
+	}
+	if v.Body != nil && err == nil {
+		c.memory.add(f.id, next, coding, v.Body.Data)
 	}
 	f.publish(next)
 	c.askHubs(f, requests, v.Answer.Private)
@@ -46,8 +54,9 @@ func (f *Feed) complete(ctx context.Context, s, next *feedstate.State, v feedsta
 }
 
 // commit makes an outcome durable in one transaction: decision, validators and, if there is
-// a new version, the body that they describe. It tries again only if a request was sent to the origin.
-func (f *Feed) commit(ctx context.Context, s, next *feedstate.State, lease *store.Lease, o store.Outcome, sent bool) error {
+// a new version, the body that they describe. It tries again only if a request was sent to the origin. It returns
+// [store.ErrShort] if all but the body was stored.
+func (f *Feed) commit(ctx context.Context, next *feedstate.State, lease *store.Lease, o store.Outcome, sent bool) error {
 	var err error
 	o.ID, o.Token, o.Claimed = f.id, lease.Token, lease.Hold
 	if o.State == "" {
@@ -59,20 +68,21 @@ func (f *Feed) commit(ctx context.Context, s, next *feedstate.State, lease *stor
 	if o.FeedState, err = next.EncodeFeedState(); err != nil {
 		return err
 	}
-	next.Size = s.Size + 2*int64(max(0, len(o.FeedState)-len(lease.FeedState))+max(0, len(o.PollState)-len(lease.PollState)))
+	next.Size += 2 * int64(max(0, len(o.FeedState)-len(lease.FeedState))+max(0, len(o.PollState)-len(lease.PollState)))
 	f.committing(lease.Token)
 	// The origin has answered, so the outcome is stored even while the cache closes.
 	err = f.cache.store.Commit(context.WithoutCancel(ctx), o)
-	for wait := time.Second; err != nil && sent && !errors.Is(err, store.ErrFenced) && wait < commitTimeout; wait *= 2 {
+	done := func() bool { return err == nil || errors.Is(err, store.ErrShort) }
+	for wait := time.Second; !done() && sent && !errors.Is(err, store.ErrFenced) && wait < commitTimeout; wait *= 2 {
 		f.cache.storeFailed(err)
 		if !sleep(ctx, wait) {
 			break
 		}
-		if err = f.cache.store.Commit(context.WithoutCancel(ctx), o); err == nil {
+		if err = f.cache.store.Commit(context.WithoutCancel(ctx), o); done() {
 			f.cache.storeAnswered()
 		}
 	}
-	if err != nil {
+	if !done() {
 		f.notCommitted()
 		return err
 	}
@@ -80,11 +90,14 @@ func (f *Feed) commit(ctx context.Context, s, next *feedstate.State, lease *stor
 		f.cache.wake(f.cache.changed)
 	}
 	grown := max(0, len(o.FeedState)-len(lease.FeedState)) + max(0, len(o.PollState)-len(lease.PollState))
-	if o.Body != nil {
+	if o.Body != nil && err == nil {
 		grown += len(o.Body.Data)
 	}
 	f.cache.grown(int64(grown))
-	return nil
+	if err != nil && !f.cache.short.Load() {
+		f.cache.wake(f.cache.full) // the log has to say so
+	}
+	return err
 }
 
 // commitFailed deals with an outcome that could not be committed. All of it is dropped: the

@@ -70,6 +70,74 @@ func TestRecordsGiveWay(t *testing.T) {
 	})
 }
 
+// A disk that is nearly full loses no feed: what is stored stays, and follows its site. New feeds are served, are polled
+// politely and survive a failing site, as long as the process runs; they are stored once there is room.
+func TestFullDiskLosesNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const old, fresh = "https://old.test/feed", "https://new.test/feed"
+		entries, down := 3, false
+		random := make([]byte, 400<<10) // which does not compress, and is more than memory takes
+		rand.NewChaCha8([32]byte{}).Read(random)
+		g := newGateway(t, func(a policy.Ask) policy.Answer {
+			tag := fmt.Sprintf(`"%d"`, entries)
+			switch {
+			case down:
+				return failed(http.StatusInternalServerError, policy.FailureStatus)
+			case a.Validators.ETag == tag:
+				return unchanged()
+			}
+			return ok(rss(entries, hex.EncodeToString(random)), "ETag", tag, "Cache-Control", "max-age=3600")
+		})
+		free := uint64(30 << 20)
+		g.dir, g.space = t.TempDir(), func(string) (uint64, uint64) { return free, 40 << 20 }
+		g.by = store.OwnerOf(store.KindToken, "household")
+		read := func(when string, want int, urls ...string) {
+			t.Helper()
+			for _, url := range urls {
+				if w := g.get(url); w.Code != want || want == http.StatusOK && strings.Count(w.Body.String(), "<item>") != entries {
+					t.Errorf("%s: %s answers %d with %d entries, want %d with %d", when, url, w.Code, strings.Count(w.Body.String(), "<item>"), want, entries)
+				}
+			}
+		}
+		g.open()
+		read("there is room", http.StatusOK, old)
+		free = 1 << 20
+		g.restart()
+		read("nearly full", http.StatusOK, old, fresh)
+		if status := g.get(fresh).Header().Get("Cache-Status"); strings.Contains(status, "stored") {
+			t.Errorf("Cache-Status %q of a feed that is not stored", status)
+		}
+		polls := g.origin.polls()
+		time.Sleep(61 * time.Minute)
+		read("an hour later", http.StatusOK, old, fresh)
+		if asked := g.origin.polls() - polls; asked != 2 || g.origin.last().Validators.ETag == "" {
+			t.Errorf("%d polls an hour later, the last with %+v", asked, g.origin.last().Validators)
+		}
+		entries = 5
+		time.Sleep(61 * time.Minute)
+		read("they have news", http.StatusOK, old, fresh)
+		down = true
+		for range 3 {
+			time.Sleep(61 * time.Minute)
+			read("the site fails", http.StatusOK, old, fresh)
+		}
+		g.restart()
+		read("after a restart", http.StatusOK, old)
+		down = false
+		time.Sleep(25 * time.Hour)
+		read("a day later", http.StatusOK, old, fresh)
+		free = 30 << 20
+		time.Sleep(61 * time.Minute)
+		read("there is room again", http.StatusOK, old, fresh)
+		g.restart()
+		polls = g.origin.polls()
+		read("after another restart", http.StatusOK, old, fresh)
+		if asked := g.origin.polls() - polls; asked > 0 {
+			t.Errorf("%d polls of feeds that are stored", asked)
+		}
+	})
+}
+
 // The log says at once that the disk is nearly full, and once. So it does if configured feeds take more than the budget, which
 // they keep.
 func TestLogSaysThatDiskIsShort(t *testing.T) {

@@ -209,12 +209,13 @@ func (f *Feed) stateFrom(r store.Record, old *feedstate.State) *feedstate.State 
 	s := feedstate.Of(r, now)
 	switch {
 	case s.Withheld():
-		s.Version, s.Response = 0, nil
+		s.DropVersion()
 	case s.Version != 0 && s.Version == f.missing.Load():
 		f.dropVersion(s)
-	case s.Trimmed() && old.Version != 0 && old.Version == s.Feed.Version.Number:
+	case s.Version == 0 && old.Version != 0 && old.Version == s.Feed.Version.Number && (s.Trimmed() || old.Unstored != nil):
 		if r := f.cache.memory.get(f.id, old, old.Feed.Version.StoredCoding()); r != nil {
 			s.Version, s.Response = old.Version, old.Response // until memory drops it, too
+			s.KeepUnstored(old.Unstored)
 		}
 	}
 	s.KeepDeferral(old, now)
@@ -232,7 +233,7 @@ func (f *Feed) stateFrom(r store.Record, old *feedstate.State) *feedstate.State 
 // that are gone, so the next poll has no validators. The feed is due as soon as MinInterval and
 // the pauses that its origin has asked for allow.
 func (f *Feed) dropVersion(s *feedstate.State) {
-	s.Version, s.Response = 0, nil
+	s.DropVersion()
 	if s.Feed.History.Hints.Complete || s.Feed.History.Hints.Expired {
 		return
 	}

@@ -135,6 +135,7 @@ type gateway struct {
 
 	now       func() time.Time     // nil: time.Now
 	suspended func() time.Duration // nil: the machine never sleeps
+	space     func(dir string) (free, all uint64)
 
 	by store.Owner // that asks
 
@@ -241,7 +242,7 @@ func (g *gateway) disk() store.Store {
 		g.memory = g.memory.Reopen()
 		return g.memory
 	}
-	store, err := sqlite.Open(g.dir, sqlite.Options{})
+	store, err := sqlite.Open(g.dir, sqlite.Options{Space: g.space})
 	if err != nil {
 		g.t.Fatal(err)
 	}

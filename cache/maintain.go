@@ -147,7 +147,7 @@ func (c *Cache) trim(ctx context.Context) {
 		return
 	}
 	if totals.Crowded != c.crowded.Swap(totals.Crowded) && totals.Crowded {
-		c.log().Warn("the disk budget is used up, and what is remembered of feeds of strangers takes its part of it: they cannot add feeds",
+		c.log().Warn("what is remembered of feeds of strangers takes its part of the disk, which is used up: they cannot add feeds",
 			zap.Int64("disk", disk))
 	}
 	if over := totals.Operator - disk; over > 0 && !c.over.Swap(true) {
@@ -157,7 +157,7 @@ func (c *Cache) trim(ctx context.Context) {
 		c.over.Store(false)
 	}
 	if totals.Short != c.short.Swap(totals.Short) && totals.Short {
-		c.log().Warn("the disk of the store is nearly full: the store takes at most half of what is free, and then new feeds take the place of others",
+		c.log().Warn("the disk of the store is nearly full: what is stored stays, and new feeds are served from memory alone: make room on it",
 			zap.Int64("used", totals.Used))
 	}
 }

@@ -81,6 +81,9 @@ func (m *memory) open() bool {
 // names the version by its content: a publisher who takes a change back gives the same bytes
 // as before, and a number may come again after a feed was forgotten.
 func (m *memory) get(id store.ID, s *feedstate.State, c version.Coding) *representation {
+	if r := s.Unstored; r != nil && r.Coding == c && r.Tag == s.Feed.Version.Tag {
+		return &representation{Representation: r, id: id}
+	}
 	if !m.open() {
 		return nil
 	}

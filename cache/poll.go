@@ -4,6 +4,7 @@
 package cache
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -113,8 +114,8 @@ func (f *Feed) granted(lease *store.Lease) *feedstate.State {
 	old := f.state.Load()
 	kept := f.stateFrom(lease.Record, old)
 	s := *kept
-	if lease.Version == 0 { // the store has no body that a 304 could confirm
-		s.Version, s.Response = 0, nil
+	if lease.Version == 0 && s.Unstored == nil { // there is no body that a 304 could confirm
+		s.DropVersion()
 	} else if s.Withheld() {
 		s.Version = lease.Version
 	}
@@ -180,7 +181,7 @@ func (f *Feed) cancelPoll(ctx context.Context, e pollRequest, wait time.Duration
 	next := *s
 	next.DeferredUntil = 0
 	next.Override(f.cache.moment(), wait, why)
-	_ = f.commit(ctx, s, &next, e.lease, store.Outcome{In: wait}, false) // if that fails, the lease expires
+	_ = f.commit(ctx, &next, e.lease, store.Outcome{In: wait}, false) // if that fails, the lease expires
 	f.publish(&next)
 }
 
@@ -262,10 +263,14 @@ func (f *Feed) outcomeOf(s *feedstate.State, v feedstate.Classified, planned tim
 		next.Response = next.Feed.Version.Response(f.key.Shielded()) // header fields may have changed
 	}
 	if next.UpdateInherited(v) || v.Answer.Failure == policy.FailureNotShared {
-		next.Version, next.Response, o.Withdraw = 0, nil, true // what was everybody's is not any more
+		next.DropVersion()
+		o.Withdraw = true // what was everybody's is not any more
 	}
 	if next.Withheld() { // nothing was sent
-		next.Version, next.Response = 0, nil
+		next.DropVersion()
+	}
+	if next.Unstored != nil && v.Body == nil { // there may be room by now
+		o.Body = &store.Body{Version: next.Version, Coding: next.Feed.Version.Coding, Data: bytes.Join(next.Unstored.Parts, nil)}
 	}
 	next.Known, o.State = true, next.StoreState(f.configured())
 	return next, o

@@ -111,12 +111,14 @@ func (f *Feed) readable(ctx context.Context, old, next *feedstate.State) (*feeds
 			return next, nil
 		case !errors.Is(err, store.ErrNoBody):
 			shown.Version, shown.Response, shown.Feed.Version = old.Version, old.Response, old.Feed.Version
+			shown.KeepUnstored(old.Unstored)
 			return &shown, err
 		}
 		f.missing.Store(next.Version)
 		f.dropVersion(&shown)
 	}
 	shown.Version, shown.Response, shown.Feed.Version = old.Version, old.Response, old.Feed.Version
+	shown.KeepUnstored(old.Unstored)
 	return &shown, nil
 }
 

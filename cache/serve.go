@@ -237,7 +237,7 @@ func statusAfterPoll(before, after *feedstate.State, joined, done bool) version.
 	if after.Feed.Inherited { // what is stored now was so before, but withheld
 		return how
 	}
-	if how.Stored = after.Version != before.Version; before.Version == 0 {
+	if how.Stored = after.Version != before.Version && after.Unstored == nil; before.Version == 0 {
 		how.Forward = "miss"
 	}
 	return how

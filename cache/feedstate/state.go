@@ -46,7 +46,9 @@ type State struct {
 	saved uint64 // hash of the feedState as it is stored; 0: it is not
 
 	Response *version.Response // to requests for the version; nil: there is none
-	Size     int64             // what it takes of the memory's budget, in bytes, roughly
+	// Unstored is the version if the store has no room for it; nil: the store has it.
+	Unstored *version.Representation
+	Size     int64 // what it takes of the memory's budget, in bytes, roughly
 }
 
 // Moment is when an outcome is made, and what it depends on besides the feed and the answer.
@@ -185,6 +187,23 @@ func (s *State) KeepDeferral(old *State, now time.Duration) {
 		s.Due, s.DeferredUntil = old.DeferredUntil, old.DeferredUntil
 		s.decide(old.Decision())
 	}
+}
+
+// DropVersion leaves the state without a version.
+func (s *State) DropVersion() {
+	s.Version, s.Response = 0, nil
+	s.KeepUnstored(nil)
+}
+
+// KeepUnstored has the state keep the body of the version, as the store has no room for it. Nil: it has.
+func (s *State) KeepUnstored(body *version.Representation) {
+	if s.Unstored != nil {
+		s.Size -= s.Unstored.Size
+	}
+	if body != nil {
+		s.Size += body.Size
+	}
+	s.Unstored = body
 }
 
 // Trimmed reports whether the store has dropped the version's body to make room: the last poll

@@ -34,9 +34,9 @@ func (d *Database) Commit(ctx context.Context, o Outcome) error {
 	if o.Body != nil {
 		work.Bytes = len(o.Body.Data)
 	}
-	fenced, err := write(ctx, d, work, func(tx Tx) (bool, error) { return commit(tx, o) })
-	if err == nil && fenced {
-		err = ErrFenced
+	refused, err := write(ctx, d, work, func(tx Tx) (error, error) { return d.commit(tx, o) })
+	if err == nil {
+		err = refused
 	}
 	return err
 }
@@ -53,15 +53,19 @@ func hostsOf(o Outcome) map[string]string {
 	return domains
 }
 
-func commit(tx Tx, o Outcome) (fenced bool, err error) {
+// commit stores an outcome. It returns why it or its body was refused, which does not undo the transaction.
+func (d *Database) commit(tx Tx, o Outcome) (refused, err error) {
 	name := hostRowOf(o.ID, o.Host)
 	hosts, feeds, err := lockAll(tx, hostsOf(o), 0, o.ID)
 	if err != nil {
-		return false, err
+		return nil, err
 	}
 	f := feeds[o.ID]
 	if f == nil || !f.known || f.token != o.Token || o.Token == 0 {
-		return true, nil
+		return ErrFenced, nil
+	}
+	if o.Body != nil && f.version == 0 && f.rank() != RankOperator && d.driver.Left() != Unlimited {
+		o.Body, refused = nil, ErrShort
 	}
 	now := tx.Now()
 	f.host, f.place = o.Host, End
@@ -95,11 +99,11 @@ func commit(tx Tx, o Outcome) (fenced bool, err error) {
 		}
 	}
 	if err := pauseAll(tx, now, f, hosts, o.Pauses); err != nil {
-		return false, err
+		return nil, err
 	}
 	readyWhen(tx, hosts[name])
 	tx.Changed(change)
-	return false, nil
+	return refused, nil
 }
 
 // Restore implements [Store].

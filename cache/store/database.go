@@ -20,11 +20,9 @@ import (
 // A transaction locks hosts by name before feeds by ID, so that two of them do not wait
 // for each other.
 type Database struct {
-	driver Driver
-	took   func(op string, began time.Time) // see Observe
-	short  atomic.Int64                     // bytes that may be in use while the file system is short of space; 0: it is not
-
-	crowded atomic.Bool // see Totals
+	driver  Driver
+	took    func(op string, began time.Time) // see Observe
+	crowded atomic.Bool                      // see Totals
 
 	mu                sync.Mutex // guards all below
 	from              Time       // no host is ready before
@@ -48,9 +46,10 @@ type Driver interface {
 	Read(ctx context.Context, do func(Tx) error) error
 	// Watch implements [Store.Watch].
 	Watch(ctx context.Context, see func(Change) error) error
-	// Space returns how many bytes the database uses, and how many more it may if its file system is
-	// short of space; otherwise [Unlimited].
-	Space(tx Tx) (used, spare int64, err error)
+	// Used returns how many bytes the database uses.
+	Used(tx Tx) (int64, error)
+	// Left returns how many bytes are left if the file system is short of space; otherwise [Unlimited].
+	Left() int64
 	// Tidy removes what the driver itself does not need any more.
 	Tidy(ctx context.Context) error
 	// IsDamage reports whether an error says that the database cannot read what it keeps.

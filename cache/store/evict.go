@@ -94,19 +94,13 @@ func (d *Database) Trim(ctx context.Context, budget int64) (trimmed []ID, err er
 	if err := d.driver.Write(ctx, Work{Late: true, Do: func(tx Tx) error { return deletePending(tx, atOnce) }}); err != nil {
 		return nil, err
 	}
+	d.crowded.Store(false)
 	for {
-		var used, left int64
-		err := d.driver.Read(ctx, func(tx Tx) (err error) {
-			used, left, err = d.space(tx, budget)
-			return err
-		})
-		if err != nil || used <= left {
-			if err == nil && len(trimmed) == 0 {
-				d.crowded.Store(false)
-			}
+		used, err := read(ctx, d, func(tx Tx) (int64, error) { return d.fill(tx, budget) })
+		if err != nil || used <= budget {
 			return trimmed, err
 		}
-		s, victims, err := d.victims(ctx, left, used-left)
+		s, victims, err := d.victims(ctx, budget, used-budget)
 		if err != nil {
 			return trimmed, err
 		}
@@ -118,21 +112,17 @@ func (d *Database) Trim(ctx context.Context, budget int64) (trimmed []ID, err er
 	}
 }
 
-// space returns how many bytes are in use, and how many may be: while the file system is short of
-// space, what was in use when that was noticed, and half of what was free.
-func (d *Database) space(tx Tx, budget int64) (used, left int64, err error) {
-	used, spare, err := d.driver.Space(tx)
-	if err != nil {
-		return 0, 0, err
+// fill returns how many bytes are in use. If they are more than the budget, or the file system is short of space,
+// it finds out whether strangers may add feeds: what is remembered of them is bounded.
+func (d *Database) fill(tx Tx, budget int64) (used int64, err error) {
+	used, err = d.driver.Used(tx)
+	left := d.driver.Left()
+	if err != nil || used <= budget && left == Unlimited {
+		return used, err
 	}
-	if spare == Unlimited {
-		d.short.Store(0)
-		return used, budget, nil
-	}
-	if limit := d.short.Load(); limit == 0 || used+spare < limit {
-		d.short.Store(max(used+spare, 1))
-	}
-	return used, min(budget, d.short.Load()), nil
+	use, err := usesOf(tx)
+	d.crowded.Store(err == nil && use.crowded(budget, left))
+	return used, err
 }
 
 // atOnceVictims is how many feeds of an owner are looked at in one go.
@@ -150,7 +140,6 @@ func (d *Database) victims(ctx context.Context, budget, bytes int64) (step, []ca
 		if err != nil {
 			return got, err
 		}
-		d.crowded.Store(use.crowded(budget))
 		waiting := make(map[Share][]victim)
 		read := make(map[Share]int)
 		for left := bytes; left > 0; {
@@ -182,15 +171,17 @@ func (d *Database) victims(ctx context.Context, budget, bytes int64) (step, []ca
 	return got.now, got.victims, err
 }
 
-// crowded reports whether what is remembered of feeds of strangers that are forgotten takes all that their rank may take.
-func (u uses) crowded(budget int64) bool {
-	var forgotten int64
+// crowded reports whether what is remembered of feeds of strangers that are forgotten takes all that their rank may
+// take, or all their records together do of what is left on a file system that is short of space.
+func (u uses) crowded(budget, left int64) bool {
+	var forgotten, records int64
 	for a, use := range u {
 		if a.Rank == RankPublicNew {
 			forgotten += use.forgotten
+			records += use.all - use.bodies
 		}
 	}
-	return forgotten > budget/newPart
+	return forgotten > budget/newPart || records > left/newPart
 }
 
 // taken is what a row takes with its body, in bytes; of one that was written before that was counted, roughly.
@@ -244,21 +235,21 @@ func feedsOf(tx Tx, a Share, s step, skip int) (feeds []victim, err error) {
 }
 
 // giveWay has feeds give way in a step, unless they were read since. It stops when the store uses no more
-// than it may: another node may make room, too.
+// than the budget: another node may make room, too.
 func (d *Database) giveWay(ctx context.Context, s step, victims []candidate, budget int64) ([]ID, error) {
-	var in Tx // the transaction in which used and left were read
-	var used, left int64
+	var in Tx // the transaction in which used was read
+	var used int64
 	return d.forSome(ctx, victims, func(tx Tx, f *feedRow) bool {
 		if in != tx {
 			in = tx
 			tx.Exec(`insert into meta (key, value) values ('trim', '') on conflict (key) do update set value = ''`) // one node at a time
 			var failed error
-			if used, left, failed = d.space(tx, budget); failed != nil {
+			if used, failed = d.driver.Used(tx); failed != nil {
 				return false // and the transaction fails
 			}
 		}
 		switch {
-		case used <= left, s.bodies && f.size == 0:
+		case used <= budget, s.bodies && f.size == 0:
 			return false
 		case s.bodies:
 			used -= f.size

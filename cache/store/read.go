@@ -122,9 +122,8 @@ func (d *Database) Totals(ctx context.Context) (Totals, error) {
 		t := Totals{Feeds: make(map[State]int64)}
 		err := tx.Query(countFeeds, one(int64(tx.Now()), int64(KindOperator)<<kindShift), t.add)
 		if err == nil {
-			var spare int64
-			t.Used, spare, err = d.driver.Space(tx)
-			t.Short, t.Crowded = spare != Unlimited, d.crowded.Load()
+			t.Used, err = d.driver.Used(tx)
+			t.Short, t.Crowded = d.driver.Left() != Unlimited, d.crowded.Load()
 		}
 		return t, err
 	})

@@ -65,6 +65,8 @@ var (
 	// ErrFenced reports that a commit came too late: the feed has been claimed again,
 	// or forgotten, since. Nothing was written.
 	ErrFenced = errors.New("store: the lease is not valid any more")
+	// ErrShort reports that a body was not stored, as the file system is short of space.
+	ErrShort = errors.New("store: the disk is nearly full, and the body was not stored")
 	// ErrCountersTooLarge reports that a node's statistics exceed [MaxCounters].
 	ErrCountersTooLarge = errors.New("store: counters are too large")
 	// ErrLocked reports that another process holds the store.
@@ -330,7 +332,9 @@ type Store interface {
 	// Commit stores the outcome of a poll in one atomic step. It fails with [ErrFenced] if the
 	// token is not the record's any more. The outcome is durable when Commit returns if it has a
 	// body or a pause, or puts the next poll off for much longer than the claim did. A
-	// crash may lose others, as the claim keeps the feed from being polled too early.
+	// crash may lose others, as the claim keeps the feed from being polled too early. While the file
+	// system is short of space, the body of a feed that has none and is not [Operator]'s is left out,
+	// and Commit returns [ErrShort] after all else was stored.
 	Commit(ctx context.Context, o Outcome) error
 
 	// Lookup reads the records of feeds. Those that are not known are left out.
@@ -368,8 +372,7 @@ type Store interface {
 
 	// Trim has feeds give way, by their [Rank], until the store uses at most budget bytes or only those of
 	// [Operator] are left. A feed loses its version first, and is due when it was; if that does not suffice, it is
-	// forgotten, as one of [RankPublicNew] is at once. While the file system is short of space, the store may take
-	// half of what was free when that was noticed, and no more. It returns as Sweep does.
+	// forgotten, as one of [RankPublicNew] is at once. It returns as Sweep does.
 	Trim(ctx context.Context, budget int64) (trimmed []ID, err error)
 
 	// Restore writes records as they are given, for an import. If there is a record already, it

@@ -19,7 +19,7 @@ type Trouble struct {
 	StoreAway bool   `json:"store_away"`       // the store refuses writes, so nothing is polled
 	Outage    string `json:"outage,omitempty"` // the store's error
 	DiskOver  int64  `json:"disk_over_bytes"`  // by which configured feeds exceed the budget
-	DiskShort bool   `json:"disk_short"`       // the disk is nearly full, so the store takes half of what is free at most
+	DiskShort bool   `json:"disk_short"`       // the disk is nearly full, so new feeds are not stored
 
 	OfflineSince   time.Time `json:"offline_since,omitzero"`
 	StoreAwaySince time.Time `json:"store_away_since,omitzero"`
@@ -48,7 +48,7 @@ func (t Trouble) Notices(now time.Time, in *time.Location) (list []Reason) {
 		add(time.Time{}, "The configured feeds take ", "%s more than the line disk allows, so no other feed is stored.", Size(t.DiskOver))
 	}
 	if t.DiskShort {
-		add(time.Time{}, "The disk is nearly full", ", so the store takes no more than half of what is free.")
+		add(time.Time{}, "The disk is nearly full", ", so new feeds are not stored: they are served from memory. What is stored stays.")
 	}
 	for _, proxy := range t.Proxies {
 		add(time.Time{}, proxy.String(), " sends the requests of many readers, and Caddy does not trust it as a proxy. If it is yours, write trusted_proxies static %s "+

@@ -41,7 +41,7 @@ func TestNotices(t *testing.T) {
 		{Trouble{Offline: true, OfflineSince: since}, []string{"No site can be reached since 10:00 UTC; readers get what is stored. Polls go on when the network is back."}},
 		{Trouble{StoreAway: true, StoreAwaySince: since, Outage: "disk I/O error", DiskShort: true}, []string{
 			"The store cannot be reached since 10:00 UTC (disk I/O error), so nothing is polled; readers get what is in memory. The log says more.",
-			"The disk is nearly full, so the store takes no more than half of what is free."}},
+			"The disk is nearly full, so new feeds are not stored: they are served from memory. What is stored stays."}},
 		{Trouble{DiskOver: 3e9}, []string{"The configured feeds take 3.0 GB more than the line disk allows, so no other feed is stored."}},
 	} {
 		var got []string

@@ -125,14 +125,17 @@ func (d *database) errClosed() error {
 	return fmt.Errorf("store postgres %s: %w", d.place, os.ErrClosed)
 }
 
-// Space implements [store.Driver]. The server does not say how much space
-// deleted rows have left, nor how full its disk is.
-func (d *database) Space(tx store.Tx) (used, spare int64, err error) {
+// Used implements [store.Driver]. The server does not say how much space
+// deleted rows have left.
+func (d *database) Used(tx store.Tx) (used int64, err error) {
 	err = tx.Query(`select cast(coalesce(sum(coalesce(taken, size + 4096)), 0) as bigint) from feed`, [][]any{nil}, func(_ int, row store.Row) error {
 		return row.Scan(&used)
 	})
-	return used, store.Unlimited, err
+	return used, err
 }
+
+// Left implements [store.Driver]. The server does not say how full its disk is.
+func (d *database) Left() int64 { return store.Unlimited }
 
 // Tidy implements [store.Driver]. The server does so by itself.
 func (d *database) Tidy(context.Context) error { return nil }

@@ -54,6 +54,8 @@ type Options struct {
 	Log *zap.Logger
 	// Clocks reads the clocks of the machine. Nil: those of the system.
 	Clocks func() Reading
+	// Space returns the free space and the size of the file system of a directory. Nil: as the system says.
+	Space func(dir string) (free, all uint64)
 }
 
 // Store is a [store.Store] in an SQLite database.
@@ -73,7 +75,10 @@ func Open(dir string, o Options) (*Store, error) {
 	if o.Log == nil {
 		o.Log = zap.NewNop()
 	}
-	d := &database{path: filepath.Join(dir, fileName), log: o.Log, scale: newScale(o.Clocks), space: disk.Space, since: store.Never}
+	if o.Space == nil {
+		o.Space = disk.Space
+	}
+	d := &database{path: filepath.Join(dir, fileName), log: o.Log, scale: newScale(o.Clocks), space: o.Space, since: store.Never}
 	if err := d.open(); err != nil {
 		return nil, fmt.Errorf("store sqlite %s: %w", dir, remedy(err))
 	}

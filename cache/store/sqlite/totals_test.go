@@ -14,9 +14,9 @@ import (
 // slow is a database that needs a second to count feeds.
 type slow struct{ *database }
 
-func (s slow) Space(tx store.Tx) (int64, int64, error) {
+func (s slow) Used(tx store.Tx) (int64, error) {
 	time.Sleep(time.Second)
-	return s.database.Space(tx)
+	return s.database.Used(tx)
 }
 
 // TestTotals counts a thousand feeds each time, and more of them for a hundredth of the time.

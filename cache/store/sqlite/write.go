@@ -286,21 +286,25 @@ func (d *database) Tidy(ctx context.Context) error {
 	}
 }
 
-// Space implements [store.Driver]. Pages that are free do not count.
-func (d *database) Space(tx store.Tx) (used, spare int64, err error) {
+// Used implements [store.Driver]. Pages that are free do not count.
+func (d *database) Used(tx store.Tx) (int64, error) {
 	var n [3]int64
 	for i, text := range []string{"pragma page_count", "pragma freelist_count", "pragma page_size"} {
 		if err := tx.Query(text, [][]any{nil}, func(_ int, row store.Row) error { return row.Scan(&n[i]) }); err != nil {
-			return 0, 0, err
+			return 0, err
 		}
 	}
-	spare = store.Unlimited
+	return (n[0] - n[1]) * n[2], nil
+}
+
+// Left implements [store.Driver].
+func (d *database) Left() int64 {
 	if d.path != "" {
 		if free, all := d.space(d.dir()); free < leastFree && free < all/leastFreePart {
-			spare = int64(free) / 2
+			return int64(free)
 		}
 	}
-	return (n[0] - n[1]) * n[2], spare, nil
+	return store.Unlimited
 }
 
 // A disk is short of space if less is left of it: both in bytes, and as 1/n of the disk.
