@@ -109,9 +109,7 @@ func (f *Feed) commitFailed(ctx context.Context, s, completed *feedstate.State, 
 		f.cache.log().Warn("the outcome of a poll came too late: the feed has been claimed or forgotten since", f.cache.urlField(f.key.String()), errField(err))
 		return
 	}
-	if !errors.Is(err, feedstate.ErrTooLarge) {
-		f.cache.storeFailed(err)
-	}
+	f.cache.storeFailed(err)
 	next := *s
 	if s.Version == f.missing.Load() {
 		f.dropVersion(&next)

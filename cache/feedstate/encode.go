@@ -27,8 +27,7 @@ const (
 	maxNewTag  = 1 << 10 // of its ETag
 )
 
-// ErrTooLarge says that what the store would have to remember of a feed is too large, also without what it can lose.
-var ErrTooLarge = errors.New("what the store has to remember of the feed is too large")
+var errTooLarge = errors.New("what the store has to remember of the feed is too large")
 
 // storedPollState is the pollState as it is stored: with the part of the history that each poll
 // changes.
@@ -42,30 +41,14 @@ type storedPollState struct {
 
 // EncodePollState returns the pollState as it is stored.
 func (s *State) EncodePollState() ([]byte, error) {
-	h, limit := &s.Feed.History, maxEncoded
-	if !s.Rank.Established() {
-		limit = maxNew / 4
-	}
+	h := &s.Feed.History
 	last := s.Last
-	return within(limit, func() ([]byte, error) {
-		return json.Marshal(&storedPollState{last, h.Unsent, h.Failures, h.Unheeded, h.Interval})
-	},
-		func() { last.Site = nil },
-		func() { last.Polls, last.Error, last.RedirectTo = nil, "", "" },
-	)
-}
-
-// within encodes something that may lose one part after the other until it is within a limit.
-func within(limit int, encode func() ([]byte, error), lose ...func()) ([]byte, error) {
-	b, err := encode()
-	for _, lose := range lose {
-		if err == nil && len(b) > limit {
-			lose()
-			b, err = encode()
-		}
+	b, err := json.Marshal(&storedPollState{last, h.Unsent, h.Failures, h.Unheeded, h.Interval})
+	if last.Site = nil; err == nil && !s.Rank.Established() && len(b) > maxNew/4 {
+		b, err = json.Marshal(&storedPollState{last, h.Unsent, h.Failures, h.Unheeded, h.Interval})
 	}
-	if err == nil && len(b) > limit {
-		err = ErrTooLarge
+	if err == nil && len(b) > maxEncoded {
+		err = errTooLarge
 	}
 	return b, err
 }
@@ -79,14 +62,21 @@ func (s *State) EncodeFeedState() ([]byte, error) {
 			m.Validators.ETag, m.Version.OriginTag = "", ""
 		}
 	}
-	h := &m.History.Hints
-	b, err := within(limit, func() ([]byte, error) { return m.encode() }, // as it is then
+	b, err := m.encode()
+	for _, lose := range []func(){
 		func() { m.History.Malformed = nil },
 		func() { m.Past, m.Considered, m.Version.Header = nil, nil, nil },
-		func() { m.Linked, m.Push, h.Hubs, h.Self = HubTopic{}, Subscription{}, nil, "" },
+		func() { m.Linked = HubTopic{} },
 		func() { m.Validators, m.Version.OriginTag = policy.Validators{}, "" },
-		func() { m.Moved, m.Version.Base, m.History.Freshness.Raw, h.NewFeedURL = seenRedirect{}, "", "", "" },
-	)
+	} {
+		if err == nil && len(b) > limit {
+			lose()
+			b, err = m.encode()
+		}
+	}
+	if err == nil && len(b) > maxEncoded {
+		err = errTooLarge
+	}
 	if err != nil {
 		return nil, fmt.Errorf("encoding the state of a feed: %w", err)
 	}

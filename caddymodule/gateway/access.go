@@ -46,25 +46,24 @@ type token struct {
 
 // client is the sender of a request by URL or for a page.
 type client struct {
-	address  netip.Addr      // see [poller.Client]
+	poller.Client
 	hasToken bool            // the request has a token, so the address does not admit it
 	token    *token          // nil: none, or an unknown one
 	group    feedstate.Group // of the clients with this token, or of those that the line clients admits; 0: they have nothing in common
 	// Without a token:
-	forwarded bool   // see [poller.Forwarded]
-	named     bool   // the operator has named the address
-	site      string // see [poller.SiteToWrite]
+	named bool   // the operator has named the address
+	site  string // see [poller.SiteToWrite]
 }
 
 func (g *Gateway) clientOf(r *http.Request, by urlRequest) client {
-	from := client{address: poller.Client(r), hasToken: by.hasToken}
+	from := client{Client: poller.ClientOf(r), hasToken: by.hasToken}
 	if by.hasToken {
 		if from.token = g.access.tokenOf(by.token); from.token != nil {
 			from.group = from.token.group
 		}
 		return from
 	}
-	from.group, from.forwarded = g.access.clients.group, poller.Forwarded(r)
+	from.group = g.access.clients.group
 	if from.named = g.access.clients.name(from); !g.access.clients.any {
 		from.site = poller.SiteToWrite(r, g.server)
 	}
@@ -97,6 +96,21 @@ func (a *access) admit(from client) *poller.Refusal {
 			"the Caddyfile needs %s as the address of the gateway's site, or request the feed with a `token`", from.site)
 	}
 	return nil
+}
+
+// describe says as what a client came, and why it is admitted or refused.
+func (a *access) describe(from client, refusal *poller.Refusal) string {
+	switch {
+	case from.token != nil:
+		return "You come with a token, which this gateway knows."
+	case refusal != nil && from.hasToken:
+		return sentence(refusal.Reason)
+	case refusal != nil:
+		return from.Sentence() + " " + sentence(refusal.Reason)
+	case a.clients.any:
+		return from.Sentence() + " This gateway serves any client."
+	}
+	return from.Sentence() + " The line clients of this gateway covers that."
 }
 
 // checkURL reports why a feed by URL may not be at u: the requested URL, or one that redirects
@@ -167,21 +181,15 @@ type clientRanges struct {
 
 // name reports whether the ranges name the address of a client.
 func (c *clientRanges) name(from client) bool {
-	// The address of a proxy is private, whatever the client's is.
-	return c.private && !from.forwarded && poller.Private(from.address) ||
-		slices.ContainsFunc(c.ranges, func(p netip.Prefix) bool { return p.Contains(from.address) })
+	return c.private && from.Private() || from.In(c.ranges)
 }
 
 // refusal says why a client is not admitted whose address is not named.
 func (c *clientRanges) refusal(from client) *poller.Refusal {
-	if c.private && poller.Private(from.address) {
-		return forbidden("a proxy at %s forwarded this request, and the gateway does not trust it: its Caddyfile needs `trusted_proxies` in the global option `servers`", from.address)
+	if doubt := from.Doubt(); doubt != "" {
+		return forbidden("%s", doubt)
 	}
-	text := "a client without an IP address"
-	if from.address.IsValid() {
-		text = from.address.String()
-	}
-	return forbidden("the gateway's `clients` line does not cover %s: it needs that address there, or a `token` for you", text)
+	return forbidden("the gateway's `clients` line does not cover %s: it needs that address there, or a `token` for you", from)
 }
 
 // parseClients parses private, any and CIDRs. No words mean private.
@@ -250,9 +258,9 @@ func (a *access) ownerOf(e *poller.Engine, from client, canonical string) store.
 	case from.token != nil:
 		return e.OwnerOf(store.KindToken, from.token.name)
 	case from.named:
-		return e.OwnerOf(store.KindAddress, from.address.String())
+		return e.OwnerOf(store.KindAddress, from.Address.String())
 	}
-	return e.OwnerOf(store.KindPublic, feedurl.Network(from.address).String())
+	return e.OwnerOf(store.KindPublic, feedurl.Network(from.Address).String())
 }
 
 // newAccess resolves the lines of a gateway about access.

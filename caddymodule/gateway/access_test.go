@@ -17,6 +17,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/feedpollard/pollard/caddymodule/internal/stage"
+	"github.com/feedpollard/pollard/caddymodule/poller"
 	"github.com/feedpollard/pollard/internal/feedurl"
 	"github.com/feedpollard/pollard/internal/origintest"
 )
@@ -96,7 +97,7 @@ func TestAuthorize(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			who := client{address: address, hasToken: by.hasToken, token: a.tokenOf(by.token)}
+			who := client{Client: poller.Client{Address: address}, hasToken: by.hasToken, token: a.tokenOf(by.token)}
 			who.named = a.clients.name(who)
 			no := a.authorize(who, feed)
 			switch {

@@ -69,8 +69,9 @@ type Gateway struct {
 
 	// The clients that may request feeds by URL: address ranges (CIDR), `private` for
 	// private, loopback and link-local addresses, or `any`. Behind another proxy, set
-	// Caddy's `trusted_proxies`. Without it every client has the address of the proxy,
-	// and `private` refuses requests that a proxy has forwarded. With `any`, the whole
+	// Caddy's `trusted_proxies` and `trusted_proxies_strict`. Without them every client has
+	// the address of the proxy, and `private` refuses requests that a proxy has forwarded.
+	// A range with the address of such a proxy admits all who reach the proxy. With `any`, the whole
 	// internet can fetch through the gateway; name the hosts that it may reach in `allow`.
 	// Placeholders are replaced. Default: `private`.
 	Clients []string `json:"clients,omitempty"`
@@ -143,6 +144,7 @@ func (g *Gateway) Provision(ctx caddy.Context) error {
 	}
 	g.accessLog = ctx.Logger(new(caddyhttp.App)).Named("log").Named("access")
 	g.server, _ = ctx.Value(caddyhttp.ServerCtxKey).(*caddyhttp.Server)
+	app.CheckProxies(g.server)
 	if err := g.resolveFeeds(app, repl); err != nil {
 		return err
 	}

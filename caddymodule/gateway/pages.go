@@ -102,9 +102,10 @@ func (g *Gateway) placeOf(r *http.Request, by urlRequest) pages.Place {
 		base += "~" + url.PathEscape(by.token) + "/"
 	}
 	from := g.clientOf(r, by)
+	refusal := g.access.admit(from)
 	at := pages.Place{
 		Home: base, Below: base + strings.TrimPrefix(pagesBelow, "/"), Gateway: poller.SiteAddress(r) + base,
-		Token: by.hasToken, Member: g.access.admit(from) == nil,
+		Token: by.hasToken, Member: refusal == nil, Sender: g.access.describe(from, refusal),
 	}
 	if at.Member {
 		at.Viewer, at.Unlisted = g.viewer(from.group, poller.SiteAddress(r)+basePath(r)), from.group == 0
@@ -283,7 +284,9 @@ func (g *Gateway) feedsAt(r *http.Request, by urlRequest, u feedurl.URL) (title 
 	}
 }
 
-func sentence(reason string) string { return status.Capitalize(feedurl.Message(reason)) + "." }
+func sentence(reason string) string {
+	return strings.ReplaceAll(status.Capitalize(feedurl.Message(reason)), "`", "") + "."
+}
 
 // found returns feeds that a site names, with the addresses here that the operator has chosen.
 func (g *Gateway) found(r *http.Request, feeds ...site.Feed) (list []pages.Found) {

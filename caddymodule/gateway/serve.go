@@ -97,7 +97,7 @@ func (g *Gateway) serveFeed(w http.ResponseWriter, r *http.Request, req request)
 	if err == nil {
 		g.requests.Sent(r, feed.Key(), sent)
 		g.engine.Answered(readers.Request{
-			Feed: feed.Key(), UserAgent: r.UserAgent(), Client: poller.Client(r), Status: sent.Status, Bytes: sent.Bytes,
+			Feed: feed.Key(), UserAgent: r.UserAgent(), Client: poller.ClientOf(r).Address, Status: sent.Status, Bytes: sent.Bytes,
 		})
 		return nil
 	}
@@ -277,10 +277,10 @@ func (g *Gateway) feedFor(r *http.Request, from client, u feedurl.URL, icons boo
 	}
 	owner, asks := g.access.ownerOf(g.engine, from, u.String()), from.hasToken || !ofOtherSite(r)
 	switch {
-	case icons && feed.New() && g.recent.has(from.address, u.Name()):
+	case icons && feed.New() && g.recent.has(from.Address, u.Name()):
 		return nil, errNoFeed // it looks for an icon at the host of a feed, which here is the gateway
 	case !icons && !neverFeed(u):
-		g.recent.add(from.address, u.Name())
+		g.recent.add(from.Address, u.Name())
 	}
 	if feed.New() {
 		if neverFeed(u) {

@@ -117,38 +117,6 @@ func TestGatewayErrors(t *testing.T) {
 	})
 }
 
-// A request that an untrusted proxy has forwarded is not private.
-func TestClientsPrivateBehindProxy(t *testing.T) {
-	for _, tt := range []struct {
-		name, options, clients string
-		header                 []string
-		want                   string // part of the refusal; empty: served
-	}{
-		{"no proxy", "", "", nil, ""},
-		{"X-Forwarded-For", "", "", []string{"X-Forwarded-For", "8.8.8.8"}, "trusted_proxies"},
-		{"Forwarded", "", "", []string{"Forwarded", "for=8.8.8.8"}, "trusted_proxies"},
-		{"X-Real-IP", "", "private_ranges", []string{"X-Real-Ip", "8.8.8.8"}, "trusted_proxies"},
-		{"of somebody at home", "", "", []string{"X-Forwarded-For", "192.168.1.9"}, "trusted_proxies"},
-		{"any", "", "any", []string{"X-Forwarded-For", "8.8.8.8"}, ""},
-		{"a range", "", "192.168.1.0/24", []string{"X-Forwarded-For", "8.8.8.8"}, ""},
-		{"a trusted proxy, abroad", "servers {\ntrusted_proxies static private_ranges\n}", "", []string{"X-Forwarded-For", "8.8.8.8"}, "does not cover 8.8.8.8"},
-		{"a trusted proxy, at home", "servers {\ntrusted_proxies static private_ranges\n}", "", []string{"X-Forwarded-For", "192.168.1.9"}, ""},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			clients := ""
-			if tt.clients != "" {
-				clients = "clients " + tt.clients
-			}
-			onSite(t, tt.options, "feed_gateway {\n"+clients+"\n}", func(t *testing.T) {
-				w := stage.Get(t, "http://feeds.test/https://one.example/feed", stage.Home, tt.header...)
-				if served := w.Code == 200; served != (tt.want == "") || !served && (w.Code != 403 || !strings.Contains(w.Body.String(), tt.want)) {
-					t.Errorf("%d %s, want %q", w.Code, w.Body, tt.want)
-				}
-			})
-		})
-	}
-}
-
 // Placeholders are replaced when the configuration is loaded.
 func TestGatewayPlaceholders(t *testing.T) {
 	list := filepath.Join(t.TempDir(), "subs.opml")

@@ -76,6 +76,10 @@ type Place struct {
 	// Member may see all pages. Others see what is public.
 	Member bool
 
+	// Sender says in sentences who the sender is to the configuration, and why that makes a member
+	// of it or not.
+	Sender string
+
 	Viewer Viewer
 
 	// Chosen returns the feeds for which the operator has chosen addresses, with URL, Address and
@@ -186,11 +190,9 @@ func (p *Pages) serve(v *visit) error {
 		return &problem{status: http.StatusForbidden, Text: "This gateway serves any client, so it lists no feeds.",
 			More: "A line token in its configuration gives the holder of the token a list."}
 	case !v.at.Member && !to.public && p.shield():
-		return &problem{status: http.StatusForbidden, Text: "This page is only for private addresses, and for users who have logged in at this site.",
-			More: "Open it from your own network at the name of the site, at localhost or at an address of the machine. If Pollard polls your site, see the page below."}
+		return &problem{status: http.StatusForbidden, Text: "This page is only for private addresses, and for users who have logged in at this site.", More: v.at.Sender}
 	case !v.at.Member && !to.public:
-		return &problem{status: http.StatusForbidden, Text: "This page is only for users of this gateway.",
-			More: "If you are one, use the address with your token in it. If Pollard polls your site, see the page below."}
+		return &problem{status: http.StatusForbidden, Text: "This page is only for users of this gateway.", More: v.at.Sender}
 	case !slices.Contains(strings.Split(allow, ", "), v.r.Method):
 		v.w.Header().Set("Allow", allow)
 		return &problem{status: http.StatusMethodNotAllowed, Text: "This page does not accept that method.", More: "Expected " + allow + "."}

@@ -23,6 +23,7 @@ import (
 	"time"
 
 	"github.com/caddyserver/caddy/v2"
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 	"go.uber.org/zap"
 
 	"github.com/feedpollard/pollard/cache"
@@ -117,13 +118,14 @@ type App struct {
 	upstream upstream.Settings
 	cache    cache.Settings
 	store    Store
-	rules    policy.Rules             // for all feeds
-	hosts    feedurl.HostTable[*Host] // for the feeds of a host
-	feeds    map[string]policy.Rules  // for the feeds that handlers name, by canonical URL
-	private  map[string]bool          // of these, those that are not public; true: private_upstreams covers the address
-	names    []Names                  // by gateway
-	shields  map[string][]Shield      // of the configuration, by identity
-	engine   *Engine                  // nil: the app holds none
+	rules    policy.Rules               // for all feeds
+	hosts    feedurl.HostTable[*Host]   // for the feeds of a host
+	feeds    map[string]policy.Rules    // for the feeds that handlers name, by canonical URL
+	private  map[string]bool            // of these, those that are not public; true: private_upstreams covers the address
+	names    []Names                    // by gateway
+	shields  map[string][]Shield        // of the configuration, by identity
+	engine   *Engine                    // nil: the app holds none
+	checked  map[*caddyhttp.Server]bool // see CheckProxies
 
 	earlierFound chan struct{} // closed when earlier is set
 	earlier      []string      // see findEarlier
@@ -140,7 +142,7 @@ func (App) CaddyModule() caddy.ModuleInfo {
 // Provision resolves the configuration and gets an engine. It changes nothing that a
 // running configuration uses, and opens no file.
 func (a *App) Provision(ctx caddy.Context) error {
-	a.log, a.earlierFound = ctx.Logger(), make(chan struct{})
+	a.log, a.earlierFound, a.checked = ctx.Logger(), make(chan struct{}), make(map[*caddyhttp.Server]bool)
 	if err := a.check(); err != nil {
 		return err
 	}

@@ -4,47 +4,168 @@
 package poller
 
 import (
+	"fmt"
+	"iter"
+	"net"
 	"net/http"
 	"net/netip"
-	"net/url"
+	"slices"
 	"strings"
-	"time"
 
-	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
-
-	"github.com/feedpollard/pollard/cache"
-	"github.com/feedpollard/pollard/internal/readers"
 )
 
-// Observe returns a request in the form that the statistics and the limiter of readers
-// use, before it is answered. client is the address from [Client].
-func (e *Engine) Observe(r *http.Request, client netip.Addr, key string, feed *cache.Feed) readers.Request {
-	asked := *r
-	if u := OriginalURL(r); u != nil {
-		asked.URL = u
-	}
-	request := readers.FromHTTP(&asked, key, client, time.Now())
-	if Forwarded(r) {
-		request.Forwarded = strings.Join(r.Header["X-Forwarded-For"], ",")
-	}
-	request.Validators, request.SkipHours = feed.Standing(r.Header), feed.Hints().SkipHours
-	return request
+// Client is who sent a request, as far as addresses show it. Whatever admits, exempts or counts by
+// address asks a Client.
+//
+// A proxy that Caddy trusts says in a field for whom it asks, and clients can send that field too.
+// Most proxies append to it, so with `trusted_proxies_strict` Caddy takes the last address that is
+// not a proxy's. Without, it takes the first one, which anyone can have written. Then all
+// addresses in the field must have a right, and limits count by the last public one.
+type Client struct {
+	// Address is what limits count by. It is invalid if the client has none: on a Unix socket,
+	// or behind a trusted proxy that does not say it.
+	Address netip.Addr
+
+	proxy  netip.Addr // that sent the request, if doubt is set
+	doubt  doubt
+	header http.Header
+	fields []string // that list the addresses which must all have a right; nil: Address alone
 }
 
-// Changes returns the usual time between two changes of a feed; 0: not known.
-func (e *Engine) Changes(key string) time.Duration {
-	c := e.cache.Load()
-	if c == nil {
-		return 0
-	}
-	return c.Changes(key)
-}
+// doubt is why an address may be a proxy's, whoever the client is.
+type doubt string
 
-// Client returns the address of a client as Caddy determines it, behind trusted proxies
-// too. It is invalid if the client has no address, on a Unix socket for example.
-func Client(r *http.Request) netip.Addr {
+const (
+	untrusted doubt = "a proxy at %s forwarded this request, and Caddy does not trust it: " +
+		"the Caddyfile needs `trusted_proxies static %[1]s` and `trusted_proxies_strict` in the global option `servers`"
+	silent doubt = "HTTP/1.0 is how a proxy at %s asks that does not say for whom: " +
+		"it has to send X-Forwarded-For, as nginx does by `proxy_set_header X-Forwarded-For $remote_addr;`, " +
+		"and the Caddyfile needs `trusted_proxies static %[1]s` and `trusted_proxies_strict` in the global option `servers`"
+	unsaid doubt = "the proxy at %s does not say whose request this is: " +
+		"it has to send the address in X-Forwarded-For, or in another field that `client_ip_headers` names"
+)
+
+// ClientOf returns the client of a request.
+func ClientOf(r *http.Request) Client {
 	text, _ := caddyhttp.GetVar(r.Context(), caddyhttp.ClientIPVarKey).(string)
+	c := Client{Address: parseAddress(text)}
+	server, _ := r.Context().Value(caddyhttp.ServerCtxKey).(*caddyhttp.Server)
+	fields, strict := []string{"X-Forwarded-For"}, false
+	if server != nil {
+		fields, strict = server.ClientIPHeaders, server.TrustedProxiesStrict > 0
+	}
+	host, _, _ := net.SplitHostPort(r.RemoteAddr)
+	peer, forwarded := parseAddress(host), isForwarded(r.Header, fields)
+	switch {
+	case !forwarded && !r.ProtoAtLeast(1, 1):
+		// Readers speak HTTP/1.1. nginx before 1.29.7 does not unless told, and sends no field unless told.
+		c.proxy, c.doubt = peer, silent
+	case !forwarded:
+	case !Trusted(r):
+		c.proxy, c.doubt = peer, untrusted
+	case strict && c.Address != peer: // the last one that Caddy does not trust
+	default:
+		c.header, c.fields, c.Address = r.Header, fields, lastPublic(r.Header, fields)
+		if !c.Address.IsValid() {
+			c.proxy, c.doubt = peer, unsaid
+		}
+	}
+	return c
+}
+
+// All reports whether a client may have what a range of addresses may: it has an address, and
+// covers is true of each that may be its own.
+func (c Client) All(covers func(netip.Addr) bool) bool {
+	if c.fields == nil || !c.Address.IsValid() {
+		return c.Address.IsValid() && covers(c.Address)
+	}
+	for address := range addressesIn(c.header, c.fields) {
+		if !address.IsValid() || !covers(address) {
+			return false
+		}
+	}
+	return true
+}
+
+// In reports whether a client is of address ranges.
+func (c Client) In(ranges []netip.Prefix) bool {
+	return len(ranges) > 0 && c.All(func(a netip.Addr) bool {
+		return slices.ContainsFunc(ranges, func(p netip.Prefix) bool { return p.Contains(a) })
+	})
+}
+
+// Private reports whether a client has a private address, and not only a proxy before it.
+func (c Client) Private() bool { return c.doubt == "" && c.All(Private) }
+
+// Forwarded reports whether a proxy that Caddy does not trust sent the request.
+func (c Client) Forwarded() bool { return c.doubt == untrusted }
+
+// Doubt says why the address does not show who the client is, and what to do, or "".
+func (c Client) Doubt() string {
+	switch {
+	case c.doubt == "", c.doubt != unsaid && !Private(c.proxy):
+		return "" // a public proxy may be anyone's
+	case !c.proxy.IsValid():
+		return fmt.Sprintf(string(unsaid), "a Unix socket")
+	}
+	return fmt.Sprintf(string(c.doubt), c.proxy)
+}
+
+// String names a client by its address.
+func (c Client) String() string {
+	if !c.Address.IsValid() {
+		return "a client without an IP address"
+	}
+	return c.Address.String()
+}
+
+// Sentence tells a client as what it comes, for a page.
+func (c Client) Sentence() string {
+	if c.Address.IsLoopback() && c.doubt == "" && c.fields == nil {
+		return fmt.Sprintf("You come as %s, this machine itself: if you sit at another one, a proxy here does not say for whom it asks, and all who reach it are taken for you.", c)
+	}
+	return fmt.Sprintf("You come as %s.", c)
+}
+
+// isForwarded reports whether a request has a field in which a proxy says for whom it asks.
+func isForwarded(h http.Header, fields []string) bool {
+	return h["X-Forwarded-For"] != nil || h["Forwarded"] != nil || h["X-Real-Ip"] != nil ||
+		slices.ContainsFunc(fields, func(name string) bool { return h.Values(name) != nil })
+}
+
+// addressesIn returns the addresses that fields list, as Caddy reads them: those of all lines,
+// with or without a port. What is not an address is invalid.
+func addressesIn(h http.Header, fields []string) iter.Seq[netip.Addr] {
+	return func(yield func(netip.Addr) bool) {
+		for _, name := range fields {
+			for _, line := range h.Values(name) {
+				for part := range strings.SplitSeq(line, ",") {
+					if part = strings.TrimSpace(part); part != "" && !yield(parseAddress(part)) {
+						return
+					}
+				}
+			}
+		}
+	}
+}
+
+// lastPublic returns the last address in fields that is not private, or the last one. It is
+// invalid if there is none.
+func lastPublic(h http.Header, fields []string) (last netip.Addr) {
+	for address := range addressesIn(h, fields) {
+		if address.IsValid() && (!Private(address) || !last.IsValid() || Private(last)) {
+			last = address
+		}
+	}
+	return last
+}
+
+// parseAddress reads an address with or without a port. It is invalid if the text is something else.
+func parseAddress(text string) netip.Addr {
+	if host, _, err := net.SplitHostPort(text); err == nil {
+		text = host
+	}
 	address, err := netip.ParseAddr(text)
 	if err != nil {
 		return netip.Addr{}
@@ -52,52 +173,13 @@ func Client(r *http.Request) netip.Addr {
 	return address.Unmap().WithZone("")
 }
 
-// OriginalURL returns a request's URL before rewrites, or nil if Caddy has not recorded it.
-func OriginalURL(r *http.Request) *url.URL {
-	original, ok := r.Context().Value(caddyhttp.OriginalRequestCtxKey).(http.Request)
-	if !ok {
-		return nil
-	}
-	return original.URL
-}
-
 // Private reports whether an address is private, loopback or link-local.
 func Private(address netip.Addr) bool {
 	return address.IsPrivate() || address.IsLoopback() || address.IsLinkLocalUnicast()
-}
-
-// Forwarded reports whether a proxy that Caddy does not trust forwarded a request. If so,
-// [Client] may return the proxy's address, which may be private although the client's is not.
-func Forwarded(r *http.Request) bool {
-	if r.Header["X-Forwarded-For"] == nil && r.Header["Forwarded"] == nil && r.Header["X-Real-Ip"] == nil {
-		return false
-	}
-	return !Trusted(r)
 }
 
 // Trusted reports whether a request comes from a proxy that Caddy trusts.
 func Trusted(r *http.Request) bool {
 	trusted, _ := caddyhttp.GetVar(r.Context(), caddyhttp.TrustedProxyVarKey).(bool)
 	return trusted
-}
-
-// Scheme returns the scheme of a request, as a trusted proxy says it.
-func Scheme(r *http.Request) string {
-	if proto := strings.ToLower(r.Header.Get("X-Forwarded-Proto")); (proto == "http" || proto == "https") && Trusted(r) {
-		return proto
-	}
-	if r.TLS != nil {
-		return "https"
-	}
-	return "http"
-}
-
-// User returns the name of the user whom a handler before this one has authenticated, or "".
-func User(r *http.Request) string {
-	repl, ok := r.Context().Value(caddy.ReplacerCtxKey).(*caddy.Replacer)
-	if !ok {
-		return ""
-	}
-	user, _ := repl.GetString("http.auth.user.id")
-	return user
 }

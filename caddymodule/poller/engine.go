@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/netip"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -145,7 +146,7 @@ func (e *Engine) takeOver(a *App) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	a.cache.Subscribers = e.Subscribers
-	a.cache.Client = Client
+	a.cache.Client = func(r *http.Request) netip.Addr { return ClientOf(r).Address }
 	a.cache.Post = e.origin.Post
 	a.cache.Observe = e.polled
 	a.cache.Forgotten = e.counters.forget

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/netip"
 	"net/url"
+	"strconv"
 	"strings"
 
 	"github.com/caddyserver/caddy/v2"
@@ -60,13 +61,36 @@ func SiteToWrite(r *http.Request, server *caddyhttp.Server) string {
 		if ownHost(host) || hasSite(server, r, host) || User(r) != "" {
 			continue
 		}
-		name := HostName(host)
-		if local, ok := r.Context().Value(http.LocalAddrContextKey).(net.Addr); ok && forwarded == "" {
-			if _, port, err := net.SplitHostPort(local.String()); err == nil && port != "80" && port != "443" {
-				name = net.JoinHostPort(name, port)
-			}
+		return addressAt(r, server, HostName(host))
+	}
+	return ""
+}
+
+// addressAt returns the site address of a name at the listener of a request. Behind a proxy, neither
+// its scheme nor its port are those that people write: with them, Caddy would listen elsewhere.
+func addressAt(r *http.Request, server *caddyhttp.Server, name string) string {
+	scheme, usual := "http", "80"
+	if r.TLS != nil {
+		scheme, usual = "https", "443"
+	}
+	if port := listenPort(r, server); port != "" && port != usual {
+		name = net.JoinHostPort(name, port)
+	}
+	return scheme + "://" + name
+}
+
+// listenPort returns the port on which a request came, or "". By the PROXY protocol, the address of a
+// connection is the proxy's.
+func listenPort(r *http.Request, server *caddyhttp.Server) string {
+	if server != nil && len(server.Listen) > 0 {
+		if at, err := caddy.ParseNetworkAddress(server.Listen[0]); err == nil && at.StartPort > 0 {
+			return strconv.FormatUint(uint64(at.StartPort), 10)
 		}
-		return Scheme(r) + "://" + name
+	}
+	if local, ok := r.Context().Value(http.LocalAddrContextKey).(net.Addr); ok {
+		if _, port, err := net.SplitHostPort(local.String()); err == nil {
+			return port
+		}
 	}
 	return ""
 }

@@ -187,8 +187,8 @@ func (f *Defend) Provision(ctx caddy.Context) error {
 }
 
 // refuse returns the refusal of a request, or nil, and completes observed with it.
-func (f *Defend) refuse(limiter *readers.Limiter, r *http.Request, observed *readers.Request) *poller.Refusal {
-	limits := f.limitsFor(r, observed.Client)
+func (f *Defend) refuse(limiter *readers.Limiter, r *http.Request, client poller.Client, observed *readers.Request) *poller.Refusal {
+	limits := f.limitsFor(r, client)
 	if limits.Fleet != "" {
 		limits.Fleet += " " + pageOf(observed.Feed)
 	}
@@ -208,7 +208,7 @@ func (f *Defend) refuse(limiter *readers.Limiter, r *http.Request, observed *rea
 }
 
 // limitsFor returns the rules that apply to a request.
-func (f *Defend) limitsFor(r *http.Request, client netip.Addr) readers.Limits {
+func (f *Defend) limitsFor(r *http.Request, client poller.Client) readers.Limits {
 	defence := f.limits
 	defence.Fleet = f.fleetOf(r.UserAgent(), client)
 	for _, e := range f.Exempt {
@@ -225,11 +225,11 @@ func (f *Defend) limitsFor(r *http.Request, client netip.Addr) readers.Limits {
 	return defence
 }
 
-func (e *Exempt) matches(r *http.Request, client netip.Addr) bool {
+func (e *Exempt) matches(r *http.Request, client poller.Client) bool {
 	if e.UserAgent != "" && strings.HasPrefix(r.UserAgent(), e.UserAgent) {
 		return true
 	}
-	if slices.ContainsFunc(e.networks, func(n netip.Prefix) bool { return n.Contains(client) }) {
+	if client.In(e.networks) {
 		return true
 	}
 	matched, err := e.matchers.AnyMatchWithError(r)
@@ -247,7 +247,7 @@ func (f *Defend) ReplayedLimits(r *http.Request) readers.Limits {
 		r = caddyhttp.PrepareRequest(r, caddy.NewReplacer(), nil, nil)
 		caddyhttp.SetVar(r.Context(), caddyhttp.ClientIPVarKey, client.Addr().String())
 	}
-	return f.limitsFor(r, client.Addr())
+	return f.limitsFor(r, poller.Client{Address: client.Addr()})
 }
 
 // lines are the Caddyfile lines of defend.

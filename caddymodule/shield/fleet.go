@@ -48,10 +48,10 @@ func (f *Defend) checkFleets() error {
 }
 
 // fleetOf returns the User-Agent of the fleet that a reader is of, or "".
-func (f *Defend) fleetOf(userAgent string, client netip.Addr) (longest string) {
+func (f *Defend) fleetOf(userAgent string, client poller.Client) (longest string) {
 	for _, fleet := range f.Fleet {
 		if len(fleet.UserAgent) > len(longest) && strings.HasPrefix(userAgent, fleet.UserAgent) &&
-			(len(fleet.networks) == 0 || slices.ContainsFunc(fleet.networks, func(n netip.Prefix) bool { return n.Contains(client) })) {
+			(len(fleet.networks) == 0 || client.In(fleet.networks)) {
 			longest = fleet.UserAgent
 		}
 	}

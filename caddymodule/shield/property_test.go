@@ -24,7 +24,7 @@ import (
 func whoseOf(r *http.Request) string {
 	who := cmp.Or(r.Header.Get("Cookie"), r.Header.Get("Authorization"))
 	if who == "" && r.RemoteAddr != pollAddress {
-		who = "address " + poller.Client(r).String()
+		who = "address " + poller.ClientOf(r).String()
 	}
 	return cmp.Or(who, "all")
 }

@@ -113,7 +113,7 @@ func (s *Shield) askerOf(r *http.Request, k poller.ShieldKey) store.Owner {
 
 // readerOf returns the owner that the reader is.
 func (s *Shield) readerOf(r *http.Request) store.Owner {
-	from := poller.Client(r)
+	from := poller.ClientOf(r).Address
 	if poller.Private(from) {
 		return s.engine.OwnerOf(store.KindAddress, from.String())
 	}
@@ -122,9 +122,10 @@ func (s *Shield) readerOf(r *http.Request) store.Owner {
 
 // answer serves a feed, unless the rules of defend refuse the request.
 func (s *Shield) answer(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler, feed *cache.Feed, waited version.CacheStatus, key string) error {
-	observed := s.engine.Observe(r, poller.Client(r), key, feed)
+	client := poller.ClientOf(r)
+	observed := s.engine.Observe(r, client, key, feed)
 	if s.Defend != nil {
-		if refusal := s.Defend.refuse(s.engine.Limiter, r, &observed); refusal != nil {
+		if refusal := s.Defend.refuse(s.engine.Limiter, r, client, &observed); refusal != nil {
 			s.engine.Answered(observed)
 			return s.refuse(w, r, key, refusal)
 		}

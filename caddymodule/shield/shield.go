@@ -182,6 +182,7 @@ func (s *Shield) Provision(ctx caddy.Context) error {
 		return fmt.Errorf("origin: %w", err)
 	}
 	server, _ := ctx.Value(caddyhttp.ServerCtxKey).(*caddyhttp.Server)
+	app.CheckProxies(server)
 	s.origin = newOrigin(s.Origin, server, s.log)
 	s.origin.mark, s.loop = s.markLoop, &loop{logged: rate.Sometimes{Interval: time.Minute}}
 	s.site = sync.OnceValue(func() poller.Site { // later: the routes are not provisioned yet

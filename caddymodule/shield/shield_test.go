@@ -58,7 +58,7 @@ func TestShieldAsksOnce(t *testing.T) {
 		if poll.RemoteAddr != pollAddress || poll.Host != "blog.test" || poll.Method != "GET" {
 			t.Errorf("a poll came from %s to %s with %s", poll.RemoteAddr, poll.Host, poll.Method)
 		}
-		if client := poller.Client(poll.Request); client.String() != "0.0.0.0" {
+		if client := poller.ClientOf(poll.Request); client.String() != "0.0.0.0" {
 			t.Errorf("the client of a poll is %s", client)
 		}
 		if got := poll.URL.String() + " " + poll.RequestURI; got != "/feed/?a=1 /feed/?a=1" {

@@ -108,13 +108,28 @@ func (s *Shield) serveStatus(w http.ResponseWriter, r *http.Request) bool {
 			base = before + home
 		}
 	}
-	s.pages.ServeHTTP(w, r, pages.Place{Home: base + "/", Below: base + "/", Member: s.member(r), Viewer: s.viewer}, name)
+	at := pages.Place{Home: base + "/", Below: base + "/", Viewer: s.viewer}
+	at.Member, at.Sender = s.member(r)
+	s.pages.ServeHTTP(w, r, at, name)
 	return true
 }
 
-// member reports whether a client may see the pages: it has a private address and sends names
-// that no stranger can own, or a handler before the shield has authenticated it. A request that a
-// proxy has forwarded may come from anywhere, unless Caddy trusts the proxy.
-func (s *Shield) member(r *http.Request) bool {
-	return poller.User(r) != "" || !poller.Forwarded(r) && poller.Private(poller.Client(r)) && poller.SiteToWrite(r, s.origin.server) == ""
+// member reports whether a client may see the pages, and tells it why: it has a private address and
+// sends names that no stranger can own, or a handler before the shield has authenticated it.
+func (s *Shield) member(r *http.Request) (may bool, why string) {
+	if user := poller.User(r); user != "" {
+		return true, fmt.Sprintf("You are logged in as %s.", user)
+	}
+	client := poller.ClientOf(r)
+	why = client.Sentence()
+	if !client.Private() {
+		if doubt := client.Doubt(); doubt != "" {
+			why += " " + status.Capitalize(strings.ReplaceAll(doubt, "`", "")) + "."
+		}
+		return false, why + " If you are at home, open it in your own network."
+	}
+	if site := poller.SiteToWrite(r, s.origin.server); site != "" {
+		return false, fmt.Sprintf("%s A stranger may own the name that this request was sent to, and send it from your browser: the Caddyfile needs %s as an address of the site. Or open it at localhost, or at an address of the machine.", why, site)
+	}
+	return true, why + " Private addresses may see the pages."
 }

@@ -51,7 +51,7 @@ func (t Trouble) Notices(now time.Time, in *time.Location) (list []Reason) {
 		add(time.Time{}, "The disk is nearly full", ", so new feeds are not stored: they are served from memory. What is stored stays.")
 	}
 	for _, proxy := range t.Proxies {
-		add(time.Time{}, proxy.String(), " sends the requests of many readers, and Caddy does not trust it as a proxy. If it is yours, write trusted_proxies static %s "+
+		add(time.Time{}, proxy.String(), " sends the requests of many readers, and Caddy does not trust it as a proxy. If it is yours, write trusted_proxies static %s and trusted_proxies_strict "+
 			"into the global option servers. Until then its readers share one address, and defend may refuse some of them.", proxy)
 	}
 	return list

@@ -11,7 +11,6 @@ import (
 	"net/http/httputil"
 	"net/url"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync/atomic"
@@ -47,19 +46,9 @@ func block(t *testing.T, language, shield, keep string) string {
 // behindNginx starts nginx with the block of docs/publishing.md, and returns its address.
 func behindNginx(t *testing.T, shield, keep string) string {
 	t.Helper()
-	dir, address := t.TempDir(), loopback.FreeAddress(t)
-	file := filepath.Join(dir, "nginx.conf")
+	address := loopback.FreeAddress(t)
 	inHTTP, inServer, _ := strings.Cut(block(t, "nginx", shield, keep), "# in server\n")
-	stage.WriteFile(t, file, strings.NewReplacer("DIR", dir, "ADDRESS", address, "HTTP", inHTTP, "SERVER", inServer).Replace(`
-daemon off; master_process off; pid DIR/pid; error_log DIR/error;
-events { worker_connections 64; }
-http {
-	access_log off; client_body_temp_path DIR/b; proxy_temp_path DIR/p; fastcgi_temp_path DIR/f; uwsgi_temp_path DIR/u; scgi_temp_path DIR/s;
-	HTTP
-	server { listen ADDRESS; SERVER }
-}
-`))
-	run(t, address, "nginx", "-c", file, "-e", filepath.Join(dir, "error"))
+	runNginx(t, address, inHTTP+"server { listen "+address+"; "+inServer+" }")
 	return address
 }
 
@@ -71,35 +60,6 @@ func behindVarnish(t *testing.T, shield, keep string) string {
 	stage.WriteFile(t, file, block(t, "vcl", shield, keep))
 	run(t, address, "varnishd", "-F", "-j", "none", "-n", filepath.Join(dir, "run"), "-s", "malloc,16m", "-a", address, "-f", file)
 	return address
-}
-
-// run starts a program, and waits until it listens.
-func run(t *testing.T, address string, command ...string) {
-	t.Helper()
-	path, err := exec.LookPath(command[0])
-	if err != nil {
-		t.Skipf("%s is not installed", command[0])
-	}
-	var output strings.Builder
-	c, ended := exec.Command(path, command[1:]...), make(chan struct{})
-	c.Stdout, c.Stderr = &output, &output
-	if err := c.Start(); err != nil {
-		t.Fatal(err)
-	}
-	go func() { _ = c.Wait(); close(ended) }()
-	t.Cleanup(func() { _ = c.Process.Signal(os.Interrupt); <-ended })
-	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
-		if conn, err := net.Dial("tcp", address); err == nil {
-			conn.Close()
-			return
-		}
-		select {
-		case <-ended:
-			t.Fatalf("%s ended by itself: %s", command[0], output.String())
-		default:
-		}
-	}
-	t.Fatalf("%s does not listen", command[0])
 }
 
 // fetch requests a feed from a cache.

@@ -174,7 +174,9 @@ func queued(h http.Header) bool {
 	return h.Get("Cache-Status") == "Pollard; fwd=miss; detail=host-slot"
 }
 
-func do(r *http.Request) (answered, error) {
+func do(r *http.Request) (answered, error) { return doBy(client, r) }
+
+func doBy(client *http.Client, r *http.Request) (answered, error) {
 	resp, err := client.Do(r)
 	if err != nil {
 		return answered{}, err

@@ -4,51 +4,153 @@
 package hostile
 
 import (
+	"context"
+	"fmt"
 	"net"
 	"net/http"
-	"os/exec"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/feedpollard/pollard/caddymodule/internal/stage"
 	"github.com/feedpollard/pollard/internal/loopback"
 )
+
+// dialFrom connects like a client at an address to a proxy that reads the PROXY protocol.
+func dialFrom(client string) func(ctx context.Context, network, address string) (net.Conn, error) {
+	return func(ctx context.Context, network, address string) (net.Conn, error) {
+		conn, err := new(net.Dialer).DialContext(ctx, network, address)
+		if err == nil {
+			_, err = fmt.Fprintf(conn, "PROXY TCP4 %s 127.0.0.1 40000 80\r\n", client)
+		}
+		return conn, err
+	}
+}
+
+// Addresses of clients of a proxy.
+const (
+	home     = "192.168.1.9"
+	stranger = "8.8.8.8"
+)
+
+// through requests a page through a proxy as a client at an address does.
+func through(t *testing.T, proxy, client, path string, header ...string) answered {
+	t.Helper()
+	r, err := http.NewRequest("GET", "http://"+proxy+path, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Host = "feeds.home.arpa"
+	for i := 0; i < len(header); i += 2 {
+		r.Header.Add(header[i], header[i+1])
+	}
+	transport := &http.Transport{DisableKeepAlives: true, DialContext: dialFrom(client)}
+	defer transport.CloseIdleConnections()
+	a, err := doBy(&http.Client{Transport: transport, Timeout: time.Minute}, r)
+	if err != nil {
+		t.Errorf("%s: %v", path, err)
+	}
+	return a
+}
+
+// trusting is what the global option servers of a Caddyfile says of a proxy.
+var trusting = map[string]string{
+	"distrusts": "",
+	"trusts":    "trusted_proxies static 127.0.0.0/8",
+	"strict":    "trusted_proxies static 127.0.0.0/8\ntrusted_proxies_strict",
+}
+
+// expectStrangersOutside fails if a stranger sees the pages through a proxy, whatever it says of itself, or if a client at
+// home does not although the proxy can tell it.
+func expectStrangersOutside(t *testing.T, proxy string, tells bool) {
+	t.Helper()
+	invented := [][]string{nil}
+	if tells { // else what a client has sent goes through
+		invented = append(invented,
+			[]string{"X-Forwarded-For", "192.168.1.5"}, []string{"X-Forwarded-For", "192.168.1.5", "X-Forwarded-For", "10.0.0.1"},
+			[]string{"X-Forwarded-For", "unknown"}, []string{"Forwarded", "for=192.168.1.5"}, []string{"X-Real-Ip", "192.168.1.5"})
+	}
+	for _, header := range invented {
+		for _, path := range []string{"/-/feeds", "/https://example.invalid/feed.xml"} {
+			if a := through(t, proxy, stranger, path, header...); a.Status != 403 {
+				t.Errorf("a stranger with %q gets %s: %v", header, path, a)
+			}
+		}
+	}
+	if a := through(t, proxy, home, "/-/feeds"); (a.Status == 200) != tells {
+		t.Errorf("a client at home gets %v, want its pages: %v", a, tells)
+	}
+}
+
+// Through nginx, whichever way it says who asks, a stranger is never one of the house. If
+// it says nothing, no one is.
+func TestStrangersBehindNginx(t *testing.T) {
+	t.Parallel()
+	for trust, servers := range trusting {
+		c := start(t, setup{site: "feed_gateway", anyHost: true, servers: servers})
+		for line, tells := range map[string]bool{
+			"proxy_set_header X-Forwarded-For $proxy_add_x_forwarded_for; proxy_set_header Host $host;": true,
+			"proxy_set_header X-Forwarded-For $remote_addr; proxy_set_header Host $host;":               true,
+			"proxy_set_header Host $host;": false,
+			"":                             false,
+		} {
+			t.Run(trust+", "+line, func(t *testing.T) {
+				proxy := loopback.FreeAddress(t)
+				runNginx(t, proxy, "server { listen "+proxy+" proxy_protocol; location / { proxy_pass http://"+c.address+"; "+line+" } }")
+				if servers == "" {
+					if a := through(t, proxy, home, "/-/feeds"); a.Status != 403 {
+						t.Errorf("through a proxy that is not trusted, a client at home gets %v", a)
+					}
+					if a := through(t, proxy, stranger, "/-/feeds", "X-Forwarded-For", "192.168.1.5"); a.Status != 403 {
+						t.Errorf("through a proxy that is not trusted, a stranger gets %v", a)
+					}
+					return
+				}
+				expectStrangersOutside(t, proxy, tells)
+			})
+		}
+	}
+}
+
+// The same through another Caddy, which replaces what clients send.
+func TestStrangersBehindCaddy(t *testing.T) {
+	t.Parallel()
+	for _, trust := range []string{"trusts", "strict"} {
+		t.Run(trust, func(t *testing.T) {
+			c := start(t, setup{site: "feed_gateway", anyHost: true, servers: trusting[trust]})
+			front := start(t, setup{site: "reverse_proxy " + c.address, anyHost: true, servers: "listener_wrappers {\nproxy_protocol {\nallow 127.0.0.0/8\n}\n}"})
+			expectStrangersOutside(t, front.address, true)
+		})
+	}
+}
+
+// The same through HAProxy, which appends a line of its own, or says it by the PROXY protocol.
+func TestStrangersBehindHAProxy(t *testing.T) {
+	t.Parallel()
+	const base = "defaults\n\tmode http\n\ttimeout client 60s\n\ttimeout server 60s\n\ttimeout connect 60s\n"
+	for name, tt := range map[string]struct{ servers, front, back string }{
+		"trusts":         {trusting["trusts"], "option forwardfor", ""},
+		"strict":         {trusting["strict"], "option forwardfor", ""},
+		"PROXY protocol": {"listener_wrappers {\nproxy_protocol {\nallow 127.0.0.0/8\n}\n}", "", "send-proxy-v2"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c, proxy := start(t, setup{site: "feed_gateway", anyHost: true, servers: tt.servers}), loopback.FreeAddress(t)
+			runHAProxy(t, proxy, base+"frontend f\n\tbind "+proxy+" accept-proxy\n\t"+tt.front+"\n\tdefault_backend b\nbackend b\n\tserver s "+c.address+" "+tt.back+"\n")
+			expectStrangersOutside(t, proxy, true)
+		})
+	}
+}
 
 // Behind nginx, a page whose name resolves to the proxy gets nothing that clients at home alone may
 // have, whatever X-Forwarded-Host its script sends and whichever name nginx passes on.
 func TestNamesBehindNginx(t *testing.T) {
 	t.Parallel()
-	nginx, err := exec.LookPath("nginx")
-	if err != nil {
-		t.Skip("nginx is not installed")
-	}
-	c := start(t, setup{site: "feed_gateway", anyHost: true, servers: "trusted_proxies static 127.0.0.0/8"})
+	c := start(t, setup{site: "feed_gateway", anyHost: true, servers: trusting["trusts"]})
 	keeps, replaces := loopback.FreeAddress(t), loopback.FreeAddress(t)
-	dir := t.TempDir()
-	file := filepath.Join(dir, "nginx.conf")
-	stage.WriteFile(t, file, strings.NewReplacer("DIR", dir, "KEEPS", keeps, "REPLACES", replaces, "POLLARD", c.address).Replace(`
-daemon off; master_process off; pid DIR/pid; error_log DIR/error;
-events { worker_connections 64; }
-http {
-	access_log off; client_body_temp_path DIR/b; proxy_temp_path DIR/p; fastcgi_temp_path DIR/f; uwsgi_temp_path DIR/u; scgi_temp_path DIR/s;
+	runNginx(t, replaces, strings.NewReplacer("KEEPS", keeps, "REPLACES", replaces, "POLLARD", c.address).Replace(`
 	proxy_set_header X-Forwarded-For $remote_addr;
 	server { listen KEEPS; location / { proxy_pass http://POLLARD; proxy_set_header Host $host; proxy_set_header X-Forwarded-For $remote_addr; } }
 	server { listen REPLACES; location / { proxy_pass http://POLLARD; proxy_set_header X-Forwarded-Host $host; proxy_set_header X-Forwarded-For $remote_addr; } }
-}
 `))
-	proxy := exec.Command(nginx, "-c", file, "-e", filepath.Join(dir, "error"))
-	if err := proxy.Start(); err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = proxy.Process.Kill(); _ = proxy.Wait() }()
-	for begun := time.Now(); time.Since(begun) < time.Minute; time.Sleep(10 * time.Millisecond) {
-		if conn, err := net.Dial("tcp", replaces); err == nil {
-			conn.Close()
-			break
-		}
-	}
 	for _, tt := range []struct{ name, proxy, host, forwarded, want string }{
 		{"a name of the house", keeps, "feeds.home.arpa", "", `"gateway": "http://feeds.home.arpa/"`},
 		{"a stranger's name", keeps, "evil.example.org", "", "403"},
