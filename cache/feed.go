@@ -92,6 +92,9 @@ func (f *Feed) New() bool {
 // Hints are what the feed's document says.
 func (f *Feed) Hints() *policy.Hints { return &f.state.Load().Feed.History.Hints }
 
+// Title is that of the version, or "".
+func (f *Feed) Title() string { return f.state.Load().Feed.Version.Title }
+
 // Fields returns the request header fields, in lower case, on which the responses of a shielded
 // feed's origin depend, and the header fields of its last response. Both are read only.
 func (f *Feed) Fields() (vary []string, header http.Header) {

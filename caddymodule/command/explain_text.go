@@ -127,7 +127,7 @@ func (e explanation) writeConsidered(b *strings.Builder) {
 			length = config.FormatDuration(time.Duration(t.Seconds) * time.Second)
 		}
 		remarks := status.HintMeaning(t.Hint)
-		if raw := status.Written(t); raw != "" {
+		if raw := status.Given(t); raw != "" {
 			remarks = join("; ", remarks, fmt.Sprintf("given: %s", plain(raw)))
 		}
 		fmt.Fprintf(table, "%s %s\t%s\t%s\n", mark, status.HintShort(t.Hint), length, join("; ", remarks, t.Note))

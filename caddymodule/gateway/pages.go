@@ -154,7 +154,7 @@ func (g *Gateway) visible(key, from string, asked bool) bool {
 }
 
 // chosenAt returns the feeds with addresses that the operator has chosen, at a site: their URLs, these
-// addresses, and their titles as far as they are known.
+// addresses, and their titles and states as far as they are known.
 func (g *Gateway) chosenAt(ctx context.Context, site string) ([]status.Feed, error) {
 	c, err := g.engine.Opened(ctx)
 	if err != nil {
@@ -168,14 +168,14 @@ func (g *Gateway) chosenAt(ctx context.Context, site string) ([]status.Feed, err
 	if err != nil {
 		return nil, err
 	}
-	titles := make(map[feedurl.Shown]string, len(known))
+	byURL := make(map[feedurl.Shown]status.Feed, len(known))
 	for _, f := range known {
-		titles[f.URL] = f.Title
+		byURL[f.URL] = f
 	}
 	list := make([]status.Feed, 0, len(g.paths))
 	for _, path := range slices.Sorted(maps.Keys(g.paths)) {
 		u := feedurl.Shown(g.paths[path])
-		list = append(list, status.Feed{URL: u, Title: titles[u], Address: site + (&url.URL{Path: path}).EscapedPath()})
+		list = append(list, status.Feed{URL: u, Title: byURL[u].Title, State: byURL[u].State, Address: site + (&url.URL{Path: path}).EscapedPath()})
 	}
 	return list, nil
 }
@@ -267,6 +267,7 @@ func (g *Gateway) feedsAt(r *http.Request, by urlRequest, u feedurl.URL) (title 
 	}
 	found = g.found(r, site.Feed{URL: u.String()})
 	if _, served := feed.Await(r.Context()); served {
+		found[0].Title = feed.Title()
 		if from := feed.From(); from != "" {
 			err = g.access.checkFrom(from)
 		}

@@ -106,6 +106,8 @@ func TestFinder(t *testing.T) {
 		const here = "http://feeds.home.arpa/"
 		for _, tt := range []struct{ find, want string }{
 			{"https://two.example/feed", "<code data-copy>" + here + "https://two.example/feed</code>"},
+			{"https://two.example/feed", "<bdi>My weblog</bdi>"}, // what is known of it
+			{here, `<li><span class="state due">due</span>`},     // of chosen ones
 			{"https://one.example/feed", "<code data-copy>" + here + "chosen.xml</code>"},
 			{here + "chosen.xml", "<code data-copy>" + here + "chosen.xml</code>"},
 			{"/chosen.xml", "<code data-copy>" + here + "chosen.xml</code>"},

@@ -225,7 +225,7 @@ func (e *engineSource) Savings(ctx context.Context, v *Viewer, limit int) (statu
 		saved.Origins = append(saved.Origins, status.OriginTraffic{Origin: feedurl.Shown(origin), Traffic: t})
 	}
 	slices.SortFunc(saved.Origins, func(a, b status.OriginTraffic) int {
-		return cmp.Or(cmp.Compare(b.Spared(), a.Spared()), cmp.Compare(a.Origin, b.Origin))
+		return cmp.Or(cmp.Compare(b.Spared(), a.Spared()), cmp.Compare(b.SparedBytes(), a.SparedBytes()), cmp.Compare(b.Polls, a.Polls), cmp.Compare(a.Origin, b.Origin))
 	})
 	saved.Origins = saved.Origins[:min(len(saved.Origins), limit)]
 	var err error

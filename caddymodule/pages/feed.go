@@ -8,6 +8,7 @@ import (
 	"errors"
 	"net/http"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/feedpollard/pollard/cache"
@@ -25,9 +26,23 @@ type feedContent struct {
 // Headline says what happens next.
 func (c feedContent) Headline() string { return c.Feed.Headline(time.Now()) }
 
+// Unsaid is the last error, unless the reason says it, or has the status of the response.
+func (c feedContent) Unsaid() string {
+	said := c.Reason.String()
+	_, cause, _ := strings.Cut(c.LastError, ": ") // of a host
+	switch {
+	case c.Winner == policy.HintBackOff, c.Winner == policy.HintGone, c.Winner == policy.HintRetryAfter,
+		strings.Contains(said, c.LastError), cause != "" && strings.Contains(said, cause):
+		return ""
+	}
+	return c.LastError
+}
+
 // Remedy says what a person can do about a feed that fails, or nothing.
 func (c feedContent) Remedy() string {
 	switch {
+	case c.Failures == 0 || c.LastFailure == policy.FailureChallenge:
+		return ""
 	case c.LastStatus == http.StatusUnauthorized || c.LastStatus == http.StatusForbidden:
 		return "The site refuses programs, or this one. If the feed opens in a browser, ask its publisher to let Pollard in."
 	case c.LastStatus == http.StatusNotFound || c.LastStatus == http.StatusGone || c.LastStatus == http.StatusOK:

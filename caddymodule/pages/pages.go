@@ -82,8 +82,8 @@ type Place struct {
 
 	Viewer Viewer
 
-	// Chosen returns the feeds for which the operator has chosen addresses, with URL, Address and
-	// Title only. Nil: there are none to show.
+	// Chosen returns the feeds for which the operator has chosen addresses, with URL, Address, Title
+	// and State only. Nil: there are none to show.
 	Chosen func() ([]status.Feed, error)
 
 	// Named returns the other feeds that the operator has named, in their folders. Nil: there are none.

@@ -7,7 +7,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
-	"html"
 	"io"
 	"log/slog"
 	"mime/multipart"
@@ -21,7 +20,6 @@ import (
 	"github.com/feedpollard/pollard/policy/document/site"
 
 	"github.com/feedpollard/pollard/internal/status"
-	"github.com/feedpollard/pollard/policy"
 )
 
 // ask sends a request to the page of a name and query.
@@ -303,7 +301,7 @@ func TestShield(t *testing.T) {
 			t.Errorf("the home page offers %s", not)
 		}
 	}
-	if !strings.Contains(body, `<ol class="feeds">`) || !strings.Contains(body, `action="/status/feeds"`) {
+	if !strings.Contains(body, `<ol class="rows feeds">`) || !strings.Contains(body, `action="/status/feeds"`) {
 		t.Error("the home page does not list the feeds")
 	}
 	if w := ask(p, at, "POST", "opml", upload("<opml/>")); w.Code != 404 {
@@ -474,38 +472,15 @@ func TestPageOfFailingFeed(t *testing.T) {
 	}
 }
 
-// Pages name every hint by the words that the log, commands and docs have.
-func TestHintsInWords(t *testing.T) {
-	p, source, at := newPages(t, 1)
-	source.account = func(Which) (f status.Feed, _ []byte, _ error) {
-		f = source.row(0)
-		for _, name := range status.HintNames() {
-			f.Considered = append(f.Considered, policy.Term{Hint: name, Raw: name})
-		}
-		return f, nil, nil
-	}
-	body := ask(p, at, "GET", "feeds?id=1").Body.String()
-	for _, name := range status.HintNames() {
-		row := `<th scope="row">` + status.HintShort(name) + ` <small>` + html.EscapeString(status.HintMeaning(name)) + `</small></th><td data-label="As written"></td>`
-		if strings.Count(body, row) != 1 {
-			t.Errorf("%s is not on the page as %q", name, row)
-		}
-		f := source.row(0)
-		if f.Winner = name; f.Next(source.now) != "poll in 3 min: "+status.HintShort(name) {
-			t.Errorf("the list says %q", f.Next(source.now))
-		}
-	}
-}
-
 // A headline's counts are links.
 func TestLinks(t *testing.T) {
 	p, _, at := newPages(t, 1000)
 	at.Chosen = func() ([]status.Feed, error) {
-		return []status.Feed{{URL: "https://blog.example/feed", Address: "http://feeds.home.arpa/river.xml"}}, nil
+		return []status.Feed{{URL: "https://blog.example/feed", Address: "http://feeds.home.arpa/river.xml", State: status.StateFailing}}, nil
 	}
 	for target, wants := range map[string][]string{
 		"feeds": {`<a href="/-/feeds?state=failing">31 are failing</a>`, "3 addresses</a> that readers asked for never gave a feed"},
-		"":      {`<a href="/-/feeds?state=failing">31 are failing</a>`, `<code data-copy>http://feeds.home.arpa/river.xml</code>`},
+		"":      {`<a href="/-/feeds?state=failing">31 are failing</a>`, `<code data-copy>http://feeds.home.arpa/river.xml</code>`, `<li><span class="state failing">failing</span>`},
 	} {
 		body := ask(p, at, "GET", target).Body.String()
 		for _, want := range wants {

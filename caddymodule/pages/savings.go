@@ -6,6 +6,7 @@ package pages
 import (
 	"net/http"
 	"slices"
+	"strconv"
 
 	"github.com/feedpollard/pollard/internal/status"
 )
@@ -20,7 +21,11 @@ type savingsContent struct {
 	status.Savings
 	Newest []status.DayTraffic // the newest first
 	Rows   []status.OriginTraffic
+	After  int // how many origins are on the pages before
 }
+
+func (c savingsContent) First() int { return c.After + 1 }
+func (c savingsContent) Last() int  { return c.After + len(c.Rows) }
 
 func (p *Pages) savings(v *visit) error {
 	record, err := p.Source.Savings(v.r.Context(), &v.at.Viewer, jsonRows)
@@ -29,5 +34,10 @@ func (p *Pages) savings(v *visit) error {
 	}
 	days := slices.Clone(record.Days[max(len(record.Days)-pageDays, 0):])
 	slices.Reverse(days)
-	return p.answer(v, http.StatusOK, "savings", "Savings", record, savingsContent{record, days, record.Origins[:min(len(record.Origins), pageRows)]})
+	after, _ := strconv.Atoi(v.r.URL.Query().Get("after")) // what is no number is the first page
+	if after < 0 || after >= len(record.Origins) {
+		after = 0
+	}
+	rows := record.Origins[after:min(after+pageRows, len(record.Origins))]
+	return p.answer(v, http.StatusOK, "savings", "Savings", record, savingsContent{record, days, rows, after})
 }

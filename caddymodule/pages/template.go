@@ -86,9 +86,17 @@ var templates = func() map[string]*template.Template {
 		"num": humanize.Comma, "size": status.Size, "percent": status.Percent, "counted": status.Count, "length": status.Short, "took": func(s status.Seconds) string { return status.Short(time.Duration(s)) },
 		"in":     func(t time.Time) string { return status.Until(t, time.Now()) },
 		"ago":    func(t time.Time) string { return status.Ago(t, time.Now()) },
-		"plural": status.Plural, "meaning": status.HintMeaning, "short": status.HintShort, "written": status.Written, "bars": bars, "uptime": status.Uptime, "last": status.Last, "often": status.Frequency,
+		"plural": status.Plural, "meaning": status.HintMeaning, "short": status.HintShort, "given": status.Given, "bars": bars, "uptime": status.Uptime, "last": status.Last, "often": status.Frequency,
 		"bare": func(u feedurl.Shown) string {
 			return strings.TrimPrefix(strings.TrimPrefix(u.String(), "https://"), "http://")
+		},
+		"shown": func(u string) feedurl.Shown { return feedurl.Shown(u) },
+		"path": func(address string) string {
+			u, err := url.Parse(address)
+			if err != nil {
+				return address
+			}
+			return u.Path
 		},
 		"pushed":   func(p *status.Push) string { return p.Sentence(time.Now()) },
 		"next":     func(f status.Feed) string { return f.Next(time.Now()) },

@@ -97,10 +97,14 @@ func HintNames() []string {
 	})
 }
 
-// Written is what a site or a feed has written of a term: not the name of a failure or of a pause.
-func Written(t policy.Term) string {
-	if t.Hint == policy.HintBackOff || t.Hint == policy.HintUnsent || t.Raw == t.Hint {
+// Given is what a site, a feed or its entries have given for a term: not the name of a failure or of a
+// pause.
+func Given(t policy.Term) string {
+	switch gap, err := time.ParseDuration(t.Raw); {
+	case t.Hint == policy.HintBackOff || t.Hint == policy.HintUnsent || t.Raw == t.Hint:
 		return ""
+	case t.Hint == policy.HintRhythm && err == nil:
+		return Short(gap)
 	}
 	return t.Raw
 }

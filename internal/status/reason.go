@@ -137,7 +137,7 @@ func (w *reason) at(t time.Time) {
 var values = map[string]func(*reason) string{
 	"winner":    func(w *reason) string { return w.Winner },
 	"raw":       func(w *reason) string { return w.won.Raw },
-	"given":     func(w *reason) string { return bracketed(Written(w.won)) },
+	"given":     func(w *reason) string { return bracketed(Given(w.won)) },
 	"every":     func(w *reason) string { return Frequency(seconded(w.won)) },
 	"length":    func(w *reason) string { return Length(seconded(w.won)) },
 	"wish":      func(w *reason) string { return w.longest().Raw },

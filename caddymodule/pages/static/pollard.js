@@ -1,9 +1,6 @@
-// Pages work without this script. It adds local times, filters without a button, buttons that
-// copy an address, and dropping of a subscription list.
+// Pages work without this script. It adds local times, buttons that copy an address, and dropping
+// of a subscription list.
 "use strict";
-
-document.documentElement.classList.add("script");
-for (const form of document.querySelectorAll("form.filter")) form.addEventListener("change", () => form.requestSubmit());
 
 const today = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit" });
 const recent = new Intl.DateTimeFormat(undefined, { weekday: "short", hour: "2-digit", minute: "2-digit" });

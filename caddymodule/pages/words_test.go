@@ -1,0 +1,64 @@
+// Copyright 2026 The Pollard Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package pages
+
+import (
+	"fmt"
+	"html"
+	"strings"
+	"testing"
+
+	"github.com/feedpollard/pollard/internal/status"
+	"github.com/feedpollard/pollard/policy"
+)
+
+// Pages name every hint by the words that the log, commands and docs have.
+func TestHintsInWords(t *testing.T) {
+	p, source, at := newPages(t, 1)
+	source.account = func(Which) (f status.Feed, _ []byte, _ error) {
+		f = source.row(0)
+		for _, name := range status.HintNames() {
+			f.Considered = append(f.Considered, policy.Term{Hint: name, Raw: name})
+		}
+		return f, nil, nil
+	}
+	body := ask(p, at, "GET", "feeds?id=1").Body.String()
+	for _, name := range status.HintNames() {
+		row := `<th scope="row">` + status.HintShort(name) + ` <small>` + html.EscapeString(status.HintMeaning(name)) + `</small></th><td data-label="Given"></td>`
+		if strings.Count(body, row) != 1 {
+			t.Errorf("%s is not on the page as %q", name, row)
+		}
+		f := source.row(0)
+		if f.Winner = name; f.Next(source.now) != "poll in 3 min: "+status.HintShort(name) {
+			t.Errorf("the list says %q", f.Next(source.now))
+		}
+	}
+}
+
+// The reason of a failure stands on a feed's page once.
+func TestCauseIsSaidOnce(t *testing.T) {
+	p, source, at := newPages(t, 3)
+	const cause = "the site sends a check for browsers (Cloudflare) in place of the feed"
+	for _, winner := range []string{policy.HintBackOff, policy.HintOffline} {
+		source.account = func(Which) (status.Feed, []byte, error) {
+			f := source.detailed(source.row(0))
+			f.State, f.Failures, f.LastStatus, f.LastFailure, f.LastError, f.Winner = status.StateFailing, 2, 403, policy.FailureChallenge, cause, winner
+			f.Reason = f.Explain(source.now, nil)
+			return f, nil, nil
+		}
+		if body := ask(p, at, "GET", "feeds?id=1").Body.String(); strings.Count(body, cause) != 1 || strings.Contains(body, "refuses programs") {
+			t.Errorf("%s: %s", winner, body)
+		}
+	}
+}
+
+// A headline counts feeds; a second count stands below it only if it is another one.
+func TestCountsOnce(t *testing.T) {
+	for size, want := range map[int]int{3: 1, 100: 2} {
+		p, _, at := newPages(t, size)
+		if got := strings.Count(ask(p, at, "GET", "feeds").Body.String(), fmt.Sprintf("%d feeds", size)); got != want {
+			t.Errorf("%d feeds are counted %d times", size, got)
+		}
+	}
+}
