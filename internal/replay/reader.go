@@ -97,14 +97,14 @@ type sizes struct {
 }
 
 // headroom exceeds the bytes of header fields and a TLS handshake, which some servers
-// count with the body.
+// count with the body. Of a small feed it is half of what compression saves.
 const headroom = 4096
 
 // sizesOf derives sizes from the first edition. The logged feed may have been smaller, so
 // an answer counts as uncompressed from 60 % of that edition's size.
 func sizesOf(e *revision) sizes {
-	packed := int64(len(e.packed))
-	return sizes{packed, max(int64(len(e.body))*6/10, packed+headroom)}
+	packed, body := int64(len(e.packed)), int64(len(e.body))
+	return sizes{packed, max(body*6/10, packed+min(headroom, (body-packed)/2))}
 }
 
 // header returns the header of a request: from the log if it has headers, or else inferred.

@@ -284,6 +284,20 @@ func TestBytesOfHandshakesAndHeaders(t *testing.T) {
 	}
 }
 
+// A feed that is so small that compression saves less than a handshake has the size in the log that it has here.
+func TestSmallFeed(t *testing.T) {
+	o := options(t)
+	o.Feed = []byte(`<rss version="2.0"><channel><title>T</title>` + strings.Repeat("<description>A feed of a few words. </description>", 50) + "</channel></rss>")
+	packed := len(zip(t, string(o.Feed)))
+	for name, bytes := range map[string]int{"plain": len(o.Feed), "gzip": packed} {
+		r := run(t, hourly(1, visit{status: 200, bytes: bytes, agent: "A"})+hourly(1, visit{status: 304, agent: "B"}), o)
+		var text strings.Builder
+		if err := r.WriteText(&text); err != nil || r.WholeBytes == 0 || strings.Contains(text.String(), "another size") {
+			t.Errorf("%s, %d bytes of %d: %v\n%s", name, bytes, len(o.Feed), err, &text)
+		}
+	}
+}
+
 // Memory for readers that never come again is bounded.
 func TestMemoryIsBounded(t *testing.T) {
 	m := newMemory()
