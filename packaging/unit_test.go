@@ -70,3 +70,26 @@ func TestReleasesInstallTheSame(t *testing.T) {
 		t.Errorf("nfpm.yaml installs\n%s\nand .goreleaser.yaml\n%s", strings.Join(built[1:], "\n"), strings.Join(released, "\n"))
 	}
 }
+
+// Releases are for systems that .ci/run looks at.
+func TestReleasesAreForCheckedSystems(t *testing.T) {
+	release, err := os.ReadFile("../.goreleaser.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	run, err := os.ReadFile("../.ci/run")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, after, _ := strings.Cut(string(release), "    goos:\n")
+	list, _, found := strings.Cut(after, "    goarch:\n")
+	systems := strings.Fields(strings.ReplaceAll(list, "- ", ""))
+	for _, system := range systems {
+		if !strings.Contains(string(run), " "+system+"/") {
+			t.Errorf(".ci/run does not vet for %s", system)
+		}
+	}
+	if !found || len(systems) < 3 {
+		t.Errorf("releases are for %q", systems)
+	}
+}
