@@ -13,13 +13,13 @@ import (
 	"strings"
 	"time"
 
-	"github.com/dustin/go-humanize"
 	"github.com/spf13/cobra"
 
 	"github.com/feedpollard/pollard/caddymodule/config"
 	"github.com/feedpollard/pollard/caddymodule/poller"
 	"github.com/feedpollard/pollard/internal/check"
 	"github.com/feedpollard/pollard/internal/feedurl"
+	"github.com/feedpollard/pollard/internal/status"
 	"github.com/feedpollard/pollard/policy"
 	"github.com/feedpollard/pollard/upstream"
 )
@@ -131,7 +131,7 @@ func checkText(r *check.Report) string {
 		return b.String()
 	}
 	e := explanation{Format: r.Format, Version: r.Version}
-	line("%s, %s, %s.", e.formatName(), entries(r.Entries), humanize.IBytes(uint64(r.Size)))
+	line("%s, %s, %s.", e.formatName(), entries(r.Entries), status.Size(int64(r.Size)))
 	if len(r.Findings) == 0 {
 		b.WriteString("\n")
 		line("Nothing to mend.")
@@ -156,9 +156,9 @@ func checkText(r *check.Report) string {
 	if c := r.Cost; c != nil {
 		b.WriteString("\n")
 		line("A reader that polls every hour costs, in a month of %d polls and %d changes:", c.Polls, c.Changes)
-		line("   %9s  asking whether the feed has changed", humanize.IBytes(uint64(c.With304)))
-		line("   %9s  downloading it each time", humanize.IBytes(uint64(c.Without304)))
-		line("   %9s  and without compression", humanize.IBytes(uint64(c.Plain)))
+		line("   %9s  asking whether the feed has changed", status.Size(int64(c.With304)))
+		line("   %9s  downloading it each time", status.Size(int64(c.Without304)))
+		line("   %9s  and without compression", status.Size(int64(c.Plain)))
 	}
 	b.WriteString("\n")
 	line("Pollard would poll it again after %s. %s", config.FormatDuration(r.Next.Round(time.Second)), r.Reason)

@@ -88,6 +88,9 @@ func TestCheck(t *testing.T) {
 			t.Errorf("%q is not in\n%s", want, out)
 		}
 	}
+	if !strings.Contains(out, " kB ") || strings.Contains(out, "iB") {
+		t.Errorf("sizes are not written as on the pages:\n%s", out)
+	}
 	const coded = "gzip, br, zstd "
 	want := []string{coded, coded, coded, coded + `"one-gzip"`, "identity ", "identity ", "identity ", `identity "one"`} // each redirected
 	if strings.Join(requests, "|") != strings.Join(want, "|") {

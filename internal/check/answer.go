@@ -13,7 +13,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/dustin/go-humanize"
 	"github.com/klauspost/compress/gzip"
 
 	"github.com/feedpollard/pollard/internal/feedurl"
@@ -139,7 +138,7 @@ func gzipSize(body []byte) int {
 	return b.Len()
 }
 
-func size[N int | int64](n N) string { return humanize.IBytes(uint64(max(n, 0))) }
+func size[N int | int64](n N) string { return status.Size(int64(n)) }
 
 func plural(n int, one, many string) string {
 	return strconv.Itoa(n) + " " + status.Plural(int64(n), one, many)

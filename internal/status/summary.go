@@ -163,10 +163,10 @@ func Uptime(polls []Poll) string {
 	return Percent(float64(answered) / float64(sent))
 }
 
-// Last names polls by their number: "the last 32 polls".
+// Last names polls by their number, to follow their share: "the last 32 polls".
 func Last(polls []Poll) string {
 	if len(polls) == 1 {
-		return "the last poll"
+		return "1 poll"
 	}
 	return "the last " + Count(int64(len(polls)), "poll")
 }

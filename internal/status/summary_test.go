@@ -134,3 +134,17 @@ func TestSavingsSentence(t *testing.T) {
 		}
 	}
 }
+
+func TestUptime(t *testing.T) {
+	failed, unsent, good := Poll{Result: ResultFailed}, Poll{Result: ResultUnsent}, Poll{Result: ResultUnchanged}
+	for want, polls := range map[string][]Poll{
+		"0 % of 1 poll":            {failed},
+		"none of 1 poll":           {unsent},
+		"100 % of 1 poll":          {good},
+		"50 % of the last 3 polls": {failed, unsent, good},
+	} {
+		if got := Uptime(polls) + " of " + Last(polls); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}
