@@ -37,8 +37,9 @@ func parseShield(h httpcaddyfile.Helper) ([]httpcaddyfile.ConfigValue, error) {
 	for _, line := range []struct{ name, path, asked, pattern string }{
 		{"status", s.Status, strings.TrimRight(s.Status, "/") + "/feeds", s.Status + "*"}, {"ping", s.Ping, s.Ping, s.Ping},
 	} {
-		if line.path != "" && !config.Admits(config.Paths(matchers), line.asked) {
-			return nil, h.Errf("%s: the shield gets no request for %s, because its matcher does not match it: write @feeds path /feed.xml %s, and feed_shield @feeds", line.name, line.asked, line.pattern)
+		if paths := config.Paths(matchers); line.path != "" && !config.Admits(paths, line.asked) {
+			return nil, h.Errf("%s: the shield gets no request for %s, because its matcher does not match it: write @feeds path %s %s, and feed_shield @feeds",
+				line.name, line.asked, strings.Join(paths, " "), line.pattern)
 		}
 	}
 	h.Reset()
@@ -80,8 +81,8 @@ func parseShield(h httpcaddyfile.Helper) ([]httpcaddyfile.ConfigValue, error) {
 // directives of the origin and the matchers of exempt lines, so their tokens are kept for finish.
 func (s *Shield) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 	d.Next() // directive name
-	if _, err := config.SomeArgs(d, 0, 0, ""); err != nil {
-		return err
+	if d.NextArg() {
+		return d.Errf("feed_shield: unexpected %q: a matcher is one path that begins with a slash, or a name: for other paths write @feeds path *.xml /rss, and feed_shield @feeds", d.Val())
 	}
 	return s.Policy.Lines().With(config.Lines{
 		"origin": {Read: func(d *caddyfile.Dispenser) error {
