@@ -48,8 +48,8 @@ type Defend struct {
 	// the time until the next of the four is free, but it is not reserved: another machine
 	// may take it.
 	//
-	// Write one line per crawler. Upper and lower case count, the longest match holds, and
-	// `exempt` and persons come first. With ranges, other addresses with that User-Agent are
+	// Write one line per crawler. Matching is case-sensitive; the longest beginning wins.
+	// `exempt` and persons are checked before. With ranges, other addresses with that User-Agent are
 	// ordinary readers. Without, anyone can send that User-Agent and use up the four from
 	// four networks. Never name an app that people run: all of them would be one reader.
 	Fleet []*Fleet `json:"fleet,omitempty"`
