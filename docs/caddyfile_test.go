@@ -25,7 +25,7 @@ import (
 	"testing"
 )
 
-var update = flag.Bool("update", false, "write caddyfile.md")
+var update = flag.Bool("update", false, "write caddyfile.md, and the table of how-polls-are-decided.md")
 
 const introduction = `<!-- Written by "go test ./docs -update" from doc comments of the Go code: edit those. -->
 

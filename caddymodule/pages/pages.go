@@ -232,7 +232,7 @@ func (p *Pages) ServeProblem(w http.ResponseWriter, r *http.Request, at Place, c
 	if code == http.StatusGone {
 		shown.More += " " + lookElsewhere
 	}
-	if wait, err := strconv.ParseUint(w.Header().Get("Retry-After"), 10, 32); err == nil {
+	if wait, err := strconv.ParseUint(w.Header().Get("Retry-After"), 10, 32); err == nil && code != http.StatusForbidden { // time alone mends no 403
 		shown.Retry = time.Now().Add(time.Duration(wait) * time.Second)
 	}
 	p.refuse(v, shown)

@@ -446,6 +446,11 @@ func TestServeProblem(t *testing.T) {
 			t.Errorf("%s: offers the home page: %v", tt.url, got)
 		}
 	}
+	w := httptest.NewRecorder()
+	w.Header().Set("Retry-After", "60")
+	if p.ServeProblem(w, httptest.NewRequest("GET", "/", nil), at, 403, "It is a private address.", ""); strings.Contains(w.Body.String(), "Try again") {
+		t.Errorf("a 403 says %s", w.Body)
+	}
 }
 
 // The page of a failing feed says what is wrong and what to do before anything else, and its polls before
