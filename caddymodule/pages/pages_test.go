@@ -311,7 +311,7 @@ func TestShield(t *testing.T) {
 		t.Error("a feed has an address that does not exist")
 	}
 	for target, wants := range map[string][]string{
-		"readers":              {"they take 94 % of the bytes", `href="/status/readers?sort=requests#by"`, "<b>bytes</b>"},
+		"readers":              {"they take 94 % of the bytes", `href="/status/readers?sort=requests#by"`, "<b>bytes</b>", "A score is what is left of 100 points: A from 90"},
 		"readers?sort=refused": {`href="/status/readers?sort=requests#by"`, "<b>refused requests</b>"},
 	} {
 		body := ask(p, at, "GET", target).Body.String()

@@ -33,7 +33,8 @@ import (
 // ones (rachelbythebay.com/w/feed). Occasional unconditional requests, as AntennaPod
 // sends them, cost nothing.
 //
-// A reader with fewer than ten polls, or fewer than eight repeated ones, has no score.
+// A reader with fewer than ten polls, or fewer than eight repeated ones, has no score. For
+// people, docs/publishing.md and the page of readers say this in short, and polls are visits.
 const (
 	minPolls   = 10
 	minRepeats = 8
@@ -117,8 +118,8 @@ type finding struct {
 
 // score returns the grade of c and the reasons that matter most.
 func (c *group) score(changes time.Duration) (grade string, reasons []string) {
-	if c.Polls < minPolls || c.repeats() < minRepeats {
-		return noScore, []string{"too few requests per feed"}
+	if needed := max(minPolls, c.judged+minRepeats); c.Polls < needed {
+		return noScore, []string{fmt.Sprintf("not judged yet (%d of %s)", c.Polls, status.Count(needed, "visit"))}
 	}
 	findings := append([]finding{c.pace(changes), c.wholes()}, c.requestFindings()...)
 	slices.SortStableFunc(findings, func(a, b finding) int { return cmp.Compare(b.cost, a.cost) })

@@ -78,8 +78,8 @@ func TestScore(t *testing.T) {
 		}), 0, "B", []string{"rules out", "HTTP library"}},
 		{"no name", visits(100, 6*time.Hour, func(_ int, r *Request) { r.UserAgent = "" }), 0, "A", []string{"does not say who it is"}},
 		{"a library", visits(100, 6*time.Hour, func(_ int, r *Request) { r.UserAgent = "Go-http-client/1.1" }), 0, "A", []string{"gives only the name of its HTTP library"}},
-		{"few requests", visits(9, time.Minute, whole), 0, "-", []string{"too few requests per feed"}},
-		{"many requests, few polls", visits(100, 0, whole), 0, "-", []string{"too few requests per feed"}},
+		{"few requests", visits(9, time.Minute, whole), 0, "-", []string{"not judged yet (9 of 10 visits)"}},
+		{"many requests, few polls", visits(100, 0, whole), 0, "-", []string{"not judged yet (1 of 10 visits)"}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			l := NewStatistics(0)

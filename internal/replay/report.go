@@ -78,7 +78,7 @@ type Reader struct {
 	MedianGap        int64    `json:"median_gap_seconds"`
 	Addresses        int64    `json:"addresses"` // estimate
 	Networks         int64    `json:"networks"`  // estimate
-	Score            string   `json:"score"`     // A to F; "-": too few requests
+	Score            string   `json:"score"`     // A to F; "-": not judged yet
 	Reasons          []string `json:"reasons"`
 	ServedBytes      int64    `json:"served_bytes"`
 	Refused          int64    `json:"refused"`            // 4xx

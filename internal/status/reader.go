@@ -18,7 +18,7 @@ type Reader struct {
 	FeedID      string   `json:"feed_id,omitempty"` // the aggregator's own name for the feed
 	Feeds       int64    `json:"feeds"`
 	Subscribers int64    `json:"subscribers"` // as declared in the User-Agent; 0: none
-	Score       string   `json:"score"`       // A to F; "-": too few requests
+	Score       string   `json:"score"`       // A to F; "-": not judged yet
 	Reasons     []string `json:"reasons"`     // the three that matter most for the score
 	Judged      int64    `json:"judged_as"`   // how many readers the score assumes, summed over feeds
 	Counts
@@ -139,7 +139,11 @@ func (r Readers) Sentence() string {
 
 // conditions describes the readers and their conditional requests.
 func (r Readers) conditions() string {
-	text := Count(r.Readers, "reader") + ", " + Count(r.Requests, "request") + ", " + Size(r.Bytes) + "."
+	text := Count(r.Readers, "reader")
+	if kinds := int64(len(r.Families)); kinds < r.Readers && kinds > 0 {
+		text += " of " + Count(kinds, "kind")
+	}
+	text += ", " + Count(r.Requests, "request") + ", " + Size(r.Bytes) + "."
 	switch {
 	case r.Unconditional > 0:
 	case r.Judged == 0:

@@ -104,6 +104,8 @@ func TestReadersSentence(t *testing.T) {
 		{Readers{}, "No reader has asked for a feed yet."},
 		{Readers{Readers: 1, Requests: 1, Bytes: 300}, "1 reader, 1 request, 300 B."},
 		{Readers{Readers: 2, Judged: 2, Requests: 9, Bytes: 300}, "2 readers, 9 requests, 300 B. All of them send conditional requests."},
+		{Readers{Readers: 19, Families: make([]Reader, 13), Requests: 26, Bytes: 300}, "19 readers of 13 kinds, 26 requests, 300 B."},
+		{Readers{Readers: 2, Families: make([]Reader, 2), Requests: 9, Bytes: 300}, "2 readers, 9 requests, 300 B."},
 		{Readers{Readers: 2, Judged: 1, Requests: 9, Bytes: 300}, "2 readers, 9 requests, 300 B. All who ask regularly send conditional requests."},
 		{Readers{Readers: 41, Requests: 1000, Bytes: 1000, Unconditional: 12, UnconditionalBytes: 880}, "41 readers, 1,000 requests, 1.0 kB. 12 never send a conditional request; they take 88 % of the bytes."},
 		{Readers{Readers: 2, Requests: 9, Bytes: 1000, Unconditional: 1, UnconditionalBytes: 1}, "2 readers, 9 requests, 1.0 kB. 1 never sends a conditional request; it takes less than 1 % of the bytes."},
