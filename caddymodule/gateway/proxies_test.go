@@ -135,7 +135,7 @@ func TestSilentProxy(t *testing.T) {
 	})
 }
 
-// Limits count by the last public address, so nobody spends another's share by naming it first.
+// Limits count by the last public address, so a client that names another one first does not spend its share.
 func TestNewFeedsBehindProxyAreLimitedByTheLastAddress(t *testing.T) {
 	onSite(t, "servers {\ntrusted_proxies static private_ranges\n}", "feed_gateway {\nclients any\n}", func(t *testing.T) {
 		counts := map[int]int{}

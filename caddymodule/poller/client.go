@@ -46,22 +46,27 @@ const (
 		"it has to send the address in X-Forwarded-For, or in another field that `client_ip_headers` names"
 )
 
+// usualFields are those that Caddy reads if client_ip_headers names no others.
+var usualFields = []string{"X-Forwarded-For"}
+
 // ClientOf returns the client of a request.
 func ClientOf(r *http.Request) Client {
 	text, _ := caddyhttp.GetVar(r.Context(), caddyhttp.ClientIPVarKey).(string)
 	c := Client{Address: parseAddress(text)}
 	server, _ := r.Context().Value(caddyhttp.ServerCtxKey).(*caddyhttp.Server)
-	fields, strict := []string{"X-Forwarded-For"}, false
+	fields, strict := usualFields, false
 	if server != nil {
 		fields, strict = server.ClientIPHeaders, server.TrustedProxiesStrict > 0
 	}
-	host, _, _ := net.SplitHostPort(r.RemoteAddr)
-	peer, forwarded := parseAddress(host), isForwarded(r.Header, fields)
+	forwarded := isForwarded(r.Header, fields)
+	if !forwarded && r.ProtoAtLeast(1, 1) {
+		return c
+	}
+	peer := parseAddress(r.RemoteAddr)
 	switch {
-	case !forwarded && !r.ProtoAtLeast(1, 1):
+	case !forwarded:
 		// Readers speak HTTP/1.1. nginx before 1.29.7 does not unless told, and sends no field unless told.
 		c.proxy, c.doubt = peer, silent
-	case !forwarded:
 	case !Trusted(r):
 		c.proxy, c.doubt = peer, untrusted
 	case strict && c.Address != peer: // the last one that Caddy does not trust
