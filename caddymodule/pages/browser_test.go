@@ -24,6 +24,7 @@ import (
 	"github.com/chromedp/chromedp/kb"
 
 	"github.com/feedpollard/pollard/caddymodule/internal/browser"
+	"github.com/feedpollard/pollard/internal/status"
 )
 
 // serve runs pages as a gateway mounts them: at the root and, for a holder of the
@@ -138,6 +139,9 @@ func TestInBrowser(t *testing.T) {
 	}
 	b := openTab(t)
 	p, source, at := newPages(t, 10_000)
+	at.Chosen = func() ([]status.Feed, error) {
+		return []status.Feed{{URL: "https://old.example/feed", Address: "http://feeds.home.arpa/old.xml", State: status.StateFailing}}, nil
+	}
 	server := serve(t, p, at)
 	feed := string(source.row(0).URL)
 

@@ -224,14 +224,17 @@ func (e *engineSource) Savings(ctx context.Context, v *Viewer, limit int) (statu
 	for origin, t := range traffic.Origins {
 		saved.Origins = append(saved.Origins, status.OriginTraffic{Origin: feedurl.Shown(origin), Traffic: t})
 	}
-	slices.SortFunc(saved.Origins, func(a, b status.OriginTraffic) int {
-		return cmp.Or(cmp.Compare(b.Spared(), a.Spared()), cmp.Compare(b.SparedBytes(), a.SparedBytes()), cmp.Compare(b.Polls, a.Polls), cmp.Compare(a.Origin, b.Origin))
-	})
+	slices.SortFunc(saved.Origins, byWhatWasSpared)
 	saved.Origins = saved.Origins[:min(len(saved.Origins), limit)]
 	var err error
 	saved.Days, err = inOrder(traffic.Days)
 	saved.Earlier = summed(saved.Days) != saved.Total
 	return saved, err
+}
+
+// byWhatWasSpared puts origins first that were spared the most requests and bytes.
+func byWhatWasSpared(a, b status.OriginTraffic) int {
+	return cmp.Or(cmp.Compare(b.Spared(), a.Spared()), cmp.Compare(b.SparedBytes(), a.SparedBytes()), cmp.Compare(a.Origin, b.Origin))
 }
 
 func summed(days []status.DayTraffic) (sum status.Traffic) {

@@ -76,7 +76,7 @@ func TestServe(t *testing.T) {
 		{"home, a site", false, "GET", "?find=blog.example", nil, 200, "http://feeds.home.arpa/https://blog.example/posts/feed-0.xml"},
 		{"home, a site without feeds", false, "GET", "?find=x.example", nil, 200, "This site names no feeds."},
 		{"home, far too long", false, "GET", "?find=" + strings.Repeat("a", 5000), nil, 400, "too long"},
-		{"feeds", false, "GET", "feeds", nil, 200, "1,000 feeds, 50 on this page"},
+		{"feeds", false, "GET", "feeds", nil, 200, "50 of them on this page"},
 		{"feeds, one state", false, "GET", "feeds?state=waiting", nil, 200, "11 feeds found"},
 		{"feeds, no such state", false, "GET", "feeds?state=happy", nil, 400, "Expected a state of [failing gone waiting due fresh unread], sort of [state next name failures]"},
 		{"feeds, too many", false, "GET", "feeds?limit=1001", nil, 400, "limit of 1 to 1000."},

@@ -5,6 +5,7 @@ package pages
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -37,5 +38,20 @@ func TestSavings(t *testing.T) {
 			tt.query == "?after=100" && strings.Contains(body, "Next page") {
 			t.Errorf("%q: %s", tt.query, body)
 		}
+	}
+}
+
+func TestOriginsByWhatWasSpared(t *testing.T) {
+	of := func(origin feedurl.Shown, requests, polls, served int64) status.OriginTraffic {
+		return status.OriginTraffic{Origin: origin, Traffic: status.Traffic{Requests: requests, Polls: polls, Served: served}}
+	}
+	list := []status.OriginTraffic{of("a", 0, 9, 0), of("b", 9, 9, 5), of("c", 9, 1, 0), of("d", 10, 1, 0), of("aa", 9, 9, 0)}
+	slices.SortFunc(list, byWhatWasSpared)
+	got := ""
+	for _, o := range list {
+		got += string(o.Origin) + " "
+	}
+	if got != "d c b a aa " {
+		t.Errorf("the order is %s", got)
 	}
 }

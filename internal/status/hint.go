@@ -141,7 +141,7 @@ func (f *Feed) Next(now time.Time) string {
 		return poll
 	}
 	poll += ": " + f.Why()
-	if f.State == StateFailing {
+	if f.State == StateFailing || f.Winner == policy.HintBackOff {
 		poll += bracketed(f.Outcome())
 	}
 	return poll

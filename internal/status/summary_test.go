@@ -68,6 +68,7 @@ func TestNext(t *testing.T) {
 		{Feed{State: StateFailing, NextPoll: soon, Winner: policy.HintBackOff, Failures: 3, LastPoll: noon, LastStatus: 200, LastFailure: policy.FailureNotFeed}, "poll in 12 min: 3 failures (not a feed)"},
 		{Feed{State: StateFailing, NextPoll: soon, Winner: policy.HintOffline, Failures: 1, LastPoll: noon, LastFailure: policy.FailureDNS}, "poll in 12 min: no network (dns)"},
 		{Feed{State: StateWaiting, NextPoll: soon, Winner: policy.HintRetryAfter}, "poll in 12 min: Retry-After"},
+		{Feed{State: StateWaiting, NextPoll: soon, Winner: policy.HintBackOff, Failures: 1, LastPoll: noon, LastStatus: 429}, "poll in 12 min: 1 failure (429)"},
 		{Feed{State: StateGone, Winner: policy.HintGone}, "It is not polled any more."},
 	} {
 		if got := tt.f.Next(noon); got != tt.want {
