@@ -263,6 +263,7 @@ func TestCaddyfileWarnings(t *testing.T) {
 	site := func(lines string) string { return "http://a.test:8080 {\n" + lines + "\n}\n" }
 	gateway := func(lines string) string { return site("feed_gateway {\n" + lines + "\n}") }
 	const shield = "feed_shield /feed* {\norigin {\nreverse_proxy localhost:1\n}\n}\n"
+	t.Setenv("POLLARD_TEST_CHANGEME", "changeme")
 	for _, tt := range []struct {
 		name, caddyfile, want string // empty: no warning
 	}{
@@ -279,6 +280,15 @@ func TestCaddyfileWarnings(t *testing.T) {
 		{"a range without its length", gateway("clients 192.168.0.0"), "clients: 192.168.0.0 is one address, and looks like the first of a range: write 192.168.0.0/24, or how long the range is, at FILE:3"},
 		{"an empty User-Agent", "{\npollard {\nuser_agent \"\"\n}\n}\n", "user_agent: it is empty, so polls have Pollard's own: delete the line, or write a text, at FILE:3"},
 		{"a token without a name", gateway(`token "" s3cret-of-alice-0001`), "token: its name is empty, so it admits nobody: write token <name> <secret>, at FILE:3"},
+		{"a token as a shell has it", gateway("token alice $ALICE_TOKEN"), "token alice: its secret looks like a placeholder, which others can guess: write what `openssl rand -hex 16` prints, or {env.NAME} for a secret of the environment, at FILE:3"},
+		{"a token in brackets", gateway("token alice <the-secret>"), "token alice: its secret looks like a placeholder"},
+		{"a token in capitals", gateway("token alice ALICE_TOKEN"), "token alice: its secret looks like a placeholder"},
+		{"a token to change", gateway("token alice ChangeMe"), "token alice: its secret looks like a placeholder"},
+		{"a token of the environment to change", gateway("token alice {env.POLLARD_TEST_CHANGEME}"), "token alice: its secret looks like a placeholder"},
+		{"the contact of an example", "{\npollard {\ncontact https://Example.com/about\n}\n}\n", "contact: publishers cannot reach you at https://Example.com/about: write the URL of a page of yours, or your e-mail address, at FILE:3"},
+		{"an e-mail address of an example", "{\npollard {\ncontact me@mail.example.org\n}\n}\n", "contact: publishers cannot reach you at me@mail.example.org"},
+		{"a block that is not closed", strings.TrimSuffix(gateway("cors"), "}\n"), "a } is missing at the end of FILE: write one for each {, at FILE:2"},
+		{"a port without its colon", "8080 {\nfeed_gateway\n}\n", "the site address 8080 is the name of a host: write :8080 for that port, at FILE:2"},
 		{"a misspelt rule", site("feed_shield {\norigin {\nrespond x\n}\ndefend {\nunconditional 4h\nexempt iTMS unconditonal\n}\n}"), `exempt: \"unconditonal\" counts as a part of the User-Agent, as it is not a rule: did you mean unconditional?, at FILE:8`},
 		{"an address beside a User-Agent", site("feed_shield {\norigin {\nrespond x\n}\ndefend {\nunconditional 4h\nexempt 10.0.0.1 iTMS\n}\n}"), "write addresses and User-Agents on lines of their own, at FILE:8"},
 		{"a port that there is not", "{\npollard {\nproxy socks5://[::1]:99999\n}\n}\n", "proxy: 99999 is no port, so no poll gets through: expected 1 to 65535, at FILE:3"},
@@ -289,6 +299,9 @@ func TestCaddyfileWarnings(t *testing.T) {
 		{"an empty placeholder", gateway("token alice {env.POLLARD_TEST_EMPTY}"), "{env.POLLARD_TEST_EMPTY} is empty here: set it in the environment of the service, and restart the service, at FILE:3"},
 		{"a line of the version before", gateway("readers"), "readers does nothing any more: "},
 
+		{"a contact", "{\npollard {\ncontact https://myexample.com/example.com\n}\n}\n", ""},
+		{"tokens", gateway("token alice 0f21aac6c5fa40a9\ntoken bob GOOD_SECRET_2\ntoken carol correct_horse_battery"), ""},
+		{"braces in texts", site("header X \"{\"\nfeed_gateway"), ""},
 		{"a gateway before other handlers", site("feed_gateway\nrespond /health ok\nfile_server"), ""},
 		{"a route that is not sorted", site("route {\nfeed_gateway\nrespond hello\n}"), ""},
 		{"a handle beside one for all", site("handle /x* {\n" + shield + "reverse_proxy localhost:2\n}\nhandle {\nrespond hello\n}"), ""},

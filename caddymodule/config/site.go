@@ -6,6 +6,7 @@ package config
 import (
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
@@ -16,6 +17,7 @@ import (
 type Site struct {
 	Addresses []string
 	Levels    []Level // from the site block inwards
+	Open      string  // the file, if it ends before all blocks are closed, which Caddy accepts of the last one
 }
 
 // Level is one of the blocks around a directive.
@@ -39,11 +41,31 @@ func SiteOf(h httpcaddyfile.Helper) (site Site) {
 		blocks, _ := caddyfile.Parse(file, text)
 		for _, block := range blocks {
 			if slices.ContainsFunc(block.Segments, holds) {
-				return Site{block.GetKeysText(), levels(block.Segments, holds, false)}
+				site = Site{Addresses: block.GetKeysText(), Levels: levels(block.Segments, holds, false)}
+				if !closed(file, text) {
+					site.Open = file
+				}
+				return site
 			}
 		}
 	}
 	return site
+}
+
+// closed reports whether a Caddyfile closes each block that it opens.
+func closed(file string, text []byte) bool {
+	tokens, err := caddyfile.Tokenize(text, file)
+	open := 0
+	for _, t := range tokens {
+		switch {
+		case t.Quoted():
+		case t.Text == "{":
+			open++
+		case t.Text == "}":
+			open--
+		}
+	}
+	return err != nil || open <= 0
 }
 
 // levels returns the levels from these directives inwards. Caddy sorts directives, but not those of route.
@@ -78,9 +100,17 @@ func Matcher(s caddyfile.Segment) string {
 	return ""
 }
 
-// WarnOfSite warns of a directive that gets no request, as another one takes them all. It does not
-// judge an order of directives that the operator has chosen.
+// WarnOfSite warns of a directive that gets no request, as another one takes them all, and of slips in the site block
+// that Caddy accepts. It does not judge an order of directives that the operator has chosen.
 func WarnOfSite(h httpcaddyfile.Helper, site Site) {
+	if site.Open != "" {
+		Warn(h.Dispenser, "a } is missing at the end of %s: write one for each {", site.Open)
+	}
+	for _, address := range site.Addresses {
+		if _, err := strconv.ParseUint(address, 10, 16); err == nil {
+			Warn(h.Dispenser, "the site address %s is the name of a host: write :%[1]s for that port", address)
+		}
+	}
 	for _, level := range site.Levels {
 		for _, other := range level.Before {
 			takes := other.Directive() == "respond" || other.Directive() == "handle" && !strings.HasPrefix(level.Own.Directive(), "handle")

@@ -12,6 +12,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -233,6 +234,9 @@ func (g *Gateway) readToken(d *caddyfile.Dispenser) error {
 	if name == "" {
 		config.Warn(d, "token: its name is empty, so it admits nobody: write token <name> <secret>")
 	}
+	if standIn.MatchString(inForce(secret)) {
+		config.Warn(d, "token %s: its secret looks like a placeholder, which others can guess: write what `openssl rand -hex 16` prints, or {env.NAME} for a secret of the environment", name)
+	}
 	if !config.HasPlaceholder(secret) {
 		if err := checkSecret(secret); err != nil {
 			return d.Errf("token %s: %v", name, err)
@@ -249,6 +253,9 @@ func (g *Gateway) readToken(d *caddyfile.Dispenser) error {
 	g.Tokens[name] = secret
 	return nil
 }
+
+// standIn matches a secret that stands for another one, as of a shell or an example: $TOKEN, <secret>, changeme, ALICE_TOKEN.
+var standIn = regexp.MustCompile(`^(\$.*|<.*>|(?i:changeme)|[A-Z]*_[A-Z_]*)$`)
 
 // inForce returns a secret with the placeholders replaced that are known here.
 func inForce(secret string) string {

@@ -6,6 +6,7 @@ package poller
 import (
 	"fmt"
 	"net/url"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -77,7 +78,7 @@ func (a *App) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 	err := a.Policy.Lines().With(paceLines(&a.Spacing, &a.Concurrency, &a.Proxy)).With(config.Lines{
 		"store":      {Read: a.readStore},
 		"memory":     {Read: config.SizeLine(&a.Memory)},
-		"contact":    {Read: config.ParsedLine(&a.Contact, checked(checkContact), "the URL of a page about this gateway, or an e-mail address")},
+		"contact":    {Read: a.readContact},
 		"polls":      {Read: config.ParsedLine(&a.Polls, config.Replaced(parseCount), "a number from 1")},
 		"disk":       {Read: config.SizeLine(&a.Disk)},
 		"websub":     {Read: config.ParsedLine(&a.WebSub, parseWebSub, webSubExpected)},
@@ -112,6 +113,17 @@ func (a *App) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 		return d.Errf("pollard: %v", err)
 	}
 	return nil
+}
+
+// exampleContact matches a contact that was left as an example has it.
+var exampleContact = regexp.MustCompile(`(?i)^(https?://|[^/]*@)([^/]*\.)?example\.(com|net|org)([:/]|$)`)
+
+func (a *App) readContact(d *caddyfile.Dispenser) error {
+	err := config.ParsedLine(&a.Contact, checked(checkContact), "the URL of a page about this gateway, or an e-mail address")(d)
+	if err == nil && exampleContact.MatchString(a.Contact) {
+		config.Warn(d, "contact: publishers cannot reach you at %s: write the URL of a page of yours, or your e-mail address", a.Contact)
+	}
+	return err
 }
 
 // readStore reads the line store. The store's module reads what follows its name.

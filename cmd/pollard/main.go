@@ -6,8 +6,10 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"os"
+	"slices"
 
 	"github.com/caddyserver/caddy/v2"
 	caddycmd "github.com/caddyserver/caddy/v2/cmd"
@@ -19,7 +21,7 @@ import (
 )
 
 func main() {
-	if err := relayNotifications(); err != nil {
+	if err := cmp.Or(refuse(os.Args[1:]), relayNotifications()); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
@@ -27,6 +29,21 @@ func main() {
 	caddy.CustomLongDescription = description
 	caddy.CustomVersion = "Pollard " + poller.Version() + ", Caddy" // Caddy's own version follows
 	caddycmd.Main()
+}
+
+// refuse returns an error for the commands of Caddy that replace the program by one from caddyserver.com, which has
+// no Pollard. They panic in a program whose main package is not Caddy's.
+func refuse(args []string) error {
+	if len(args) == 0 || !slices.Contains([]string{"upgrade", "add-package", "remove-package"}, args[0]) || slices.Contains(args, "--help") || slices.Contains(args, "-h") {
+		return nil
+	}
+	return fmt.Errorf(`pollard %s: this command of Caddy would replace the program by a Caddy without Pollard, so it is not run.
+To upgrade, install the new release as you installed this one:
+	from Go                  go install github.com/feedpollard/pollard/cmd/pollard@latest
+	the Debian package       sudo apt install ./pollard_<version>_<architecture>.deb
+	Docker                   docker compose --file packaging/compose.yaml up --build --detach
+To have other modules of Caddy beside Pollard:
+	xcaddy build --with github.com/feedpollard/pollard/caddymodule --with <package>`, args[0])
 }
 
 // description is what `pollard --help` begins with.
