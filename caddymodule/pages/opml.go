@@ -141,7 +141,7 @@ func (p *Pages) rewriteOPML(v *visit) error {
 	if err != nil || len(list) == 0 {
 		return &problem{status: http.StatusBadRequest, Text: "There is no subscription list in this form.", More: "Choose the OPML file that your feed reader has exported."}
 	}
-	rewritten, err := throughGateway(list, v.at)
+	rewritten, changed, left, err := throughGateway(list, v.at)
 	if err != nil {
 		return &problem{status: http.StatusBadRequest, Text: "This is not a subscription list that can be read.", More: status.Capitalize(feedurl.Short(err.Error(), maxTitle)) + "."}
 	}
@@ -149,7 +149,8 @@ func (p *Pages) rewriteOPML(v *visit) error {
 	// shown after all, nothing in it may be run.
 	h := v.w.Header()
 	h.Set("Content-Security-Policy", "default-src 'none'; sandbox")
-	h.Set("Content-Disposition", `attachment; filename="pollard.opml"`)
+	// The browser stays on the page, so the name says what was done.
+	h.Set("Content-Disposition", fmt.Sprintf(`attachment; filename="pollard-%d-changed-%d-left.opml"`, changed, left))
 	v.send(http.StatusOK, "text/x-opml", rewritten) // it says itself in which encoding it is
 	return nil
 }
@@ -172,14 +173,16 @@ func uploaded(r *http.Request, field string) ([]byte, error) {
 }
 
 // throughGateway returns a subscription list in which all feeds are asked for through the
-// gateway. Its error is shown to the person who brought the list.
-func throughGateway(list []byte, at Place) ([]byte, error) {
+// gateway, and how many addresses it has changed and left. Its error is shown to the person who brought the list.
+func throughGateway(list []byte, at Place) (rewritten []byte, changed, left int, err error) {
 	gateway, err := feedurl.ParseGateway(at.Gateway, "")
 	root, err2 := feedurl.ParseGateway(at.root(), "")
 	if err := errors.Join(err, err2); err != nil {
-		return nil, err
+		return nil, 0, 0, err
 	}
-	rewritten, _, err := opml.Rewrite(list, func(url string) (string, error) {
+	all := 0
+	rewritten, changed, err = opml.Rewrite(list, func(url string) (string, error) {
+		all++
 		if own, err := root.Address(url); err == nil && own == url {
 			return url, nil // with another token, or none
 		}
@@ -188,5 +191,5 @@ func throughGateway(list []byte, at Place) ([]byte, error) {
 		}
 		return url, nil
 	})
-	return rewritten, err
+	return rewritten, changed, all - changed, err
 }

@@ -96,9 +96,9 @@ func TestOwnAddressesAreNotRewritten(t *testing.T) {
 	}
 	text := "<opml><body>" + list.String() + "</body></opml>"
 	for _, at := range []Place{{Gateway: "http://feeds.home.arpa/"}, {Gateway: "http://feeds.home.arpa/~secret-of-alice/", Token: true}} {
-		got, err := throughGateway([]byte(strings.Replace(text, "</body>", `<outline xmlUrl="https://b.example/~carol/feed"/></body>`, 1)), at)
+		got, changed, left, err := throughGateway([]byte(strings.Replace(text, "</body>", `<outline xmlUrl="https://b.example/~carol/feed"/></body>`, 1)), at)
 		want := strings.Replace(text, "</body>", `<outline xmlUrl="`+at.Gateway+`https://b.example/~carol/feed"/></body>`, 1)
-		if err != nil || string(got) != want {
+		if err != nil || string(got) != want || changed != 1 || left != 4 {
 			t.Errorf("through %s: %v\n%s, want\n%s", at.Gateway, err, got, want)
 		}
 	}

@@ -92,6 +92,7 @@ func TestServe(t *testing.T) {
 		{"refresh", false, "POST", "refresh", form("url=https%3A%2F%2Fblog.example%2Fposts%2Ffeed-0.xml"), 303, ""},
 		{"opml", false, "POST", "opml", upload(list), 200, `xmlUrl="http://feeds.home.arpa/https://a.example/f"`},
 		{"opml that is none", false, "POST", "opml", upload("<html>"), 400, "Not OPML: the document is &lt;html&gt;"},
+		{"opml that is text", false, "POST", "opml", upload("https://a.example/f"), 400, "Not OPML: there is no XML in it."},
 		{"opml without a file", false, "POST", "opml", upload(""), 400, "no subscription list"},
 		{"opml that is no form", false, "POST", "opml", form("opml=x"), 400, "no subscription list"},
 		{"opml that is too large", false, "POST", "opml", upload(strings.Repeat("x", 5<<20)), 413, "4 MiB"},
@@ -129,6 +130,9 @@ func TestServe(t *testing.T) {
 			w := ask(p, at, tt.method, tt.target, change)
 			if w.Code != tt.status || !strings.Contains(w.Body.String(), tt.want) {
 				t.Errorf("got %d %s, want %d %s", w.Code, w.Body, tt.status, tt.want)
+			}
+			if name := w.Header().Get("Content-Disposition"); tt.name == "opml" && name != `attachment; filename="pollard-1-changed-0-left.opml"` {
+				t.Errorf("the list is saved as %s", name)
 			}
 			if tt.status == 405 && w.Header().Get("Allow") == "" {
 				t.Error("405 without Allow")

@@ -27,8 +27,11 @@ func read(in []byte) (text []byte, outlines []Outline, err error) {
 	begin, depth := markup.Begin(text), 0
 	for scanner := markup.NewScanner(markup.Repair(text[begin:]), true); ; {
 		token, err := scanner.Next()
-		if errors.Is(err, io.EOF) && scanner.Root.Local != "" {
-			return text, outlines, nil
+		if errors.Is(err, io.EOF) {
+			if scanner.Root.Local != "" {
+				return text, outlines, nil
+			}
+			err = errors.New("there is no XML in it")
 		}
 		if err != nil {
 			return nil, nil, fmt.Errorf("%w: %w", ErrInvalid, err)
