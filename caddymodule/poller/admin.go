@@ -81,9 +81,22 @@ func (m methods) ServeHTTP(w http.ResponseWriter, r *http.Request) error {
 	}
 	e, c := Running()
 	if c == nil {
-		return apiError(http.StatusServiceUnavailable, errors.New("no feed poller is running: the configuration has neither a pollard app nor a feed_gateway nor a feed_shield"))
+		return apiError(http.StatusServiceUnavailable, errNotRunning())
 	}
 	return serve(w, r, e, c)
+}
+
+// errNotRunning says why no engine runs.
+func errNotRunning() error {
+	starting := false
+	engines.Range(func(any, any) bool {
+		starting = true
+		return false
+	})
+	if starting {
+		return errors.New("the feed poller is not yet running: its store is being opened")
+	}
+	return errors.New("no feed poller is running: the configuration has neither a pollard app nor a feed_gateway nor a feed_shield")
 }
 
 func showFeeds(w http.ResponseWriter, r *http.Request, e *Engine, c *cache.Cache) error {

@@ -14,11 +14,31 @@ import (
 
 	_ "github.com/feedpollard/pollard/caddymodule/gateway"
 	"github.com/feedpollard/pollard/caddymodule/internal/stage"
+	"github.com/feedpollard/pollard/caddymodule/poller"
+	"github.com/feedpollard/pollard/upstream"
 )
 
 func TestAdminWithoutApp(t *testing.T) {
-	if status, text := stage.Call(t, "GET", "/pollard/feeds"); status != http.StatusServiceUnavailable {
+	if status, text := stage.Call(t, "GET", "/pollard/feeds"); status != http.StatusServiceUnavailable || !strings.Contains(text, "the configuration has neither") {
 		t.Errorf("got %d %s", status, text)
+	}
+}
+
+// While the store is being opened, which may take long, the admin API says so.
+func TestAdminWhileTheStoreIsOpened(t *testing.T) {
+	release, err := poller.Adopt(t.TempDir(), poller.Parts{Origin: upstream.New()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := release(); err != nil {
+			t.Error(err)
+		}
+	}()
+	for _, target := range []string{"/pollard/feeds", "/pollard/stats"} {
+		if status, text := stage.Call(t, "GET", target); status != http.StatusServiceUnavailable || !strings.Contains(text, "not yet running") {
+			t.Errorf("%s: %d %s", target, status, text)
+		}
 	}
 }
 

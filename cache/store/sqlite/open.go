@@ -80,15 +80,19 @@ func Open(dir string, o Options) (*Store, error) {
 	}
 	d := &database{path: filepath.Join(dir, fileName), log: o.Log, scale: newScale(o.Clocks), space: o.Space, since: store.Never}
 	if err := d.open(); err != nil {
-		return nil, fmt.Errorf("store sqlite %s: %w", dir, remedy(err))
+		return nil, fmt.Errorf("store sqlite %s: %w", dir, remedy(dir, err))
 	}
 	return &Store{store.NewDatabase(d), d}, nil
 }
 
 // remedy adds what to do to an error of opening that does not say it.
-func remedy(err error) error {
+func remedy(dir string, err error) error {
 	if noRoom(err) || errors.Is(err, syscall.ENOSPC) {
 		return fmt.Errorf("%w: the disk is full: make room on it", err)
+	}
+	if user := os.Geteuid(); errors.Is(err, fs.ErrPermission) && user >= 0 { // Windows has no such number
+		return fmt.Errorf("%w: the directory and its files have to belong to the user who runs Pollard, and a run as root leaves files that do not: "+
+			"`sudo chown -R %d %s`, or name another directory with `store sqlite <directory>`", err, user, dir)
 	}
 	if _, ok := errors.AsType[*fs.PathError](err); ok {
 		return fmt.Errorf("%w: it has to be a directory that the user who runs Pollard may write to: change its owner, or name another one with `store sqlite <directory>`", err)
