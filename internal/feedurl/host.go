@@ -17,13 +17,9 @@ import (
 // form of [URL.Name], so that a rule for example.com also applies to "Example.COM.",
 // or the same in other letters of Unicode.
 func ParseHost(host string) (string, error) {
-	if strings.Contains(host, "%") {
-		plain, err := url.PathUnescape(host) // RFC 3986 section 3.2.2
-		if err != nil || strings.Contains(plain, "%") {
-			// A zone (RFC 6874) means something on one machine only.
-			return "", invalid("its host is an address with a zone, or badly escaped")
-		}
-		host = plain
+	host, err := unescapeHost(host)
+	if err != nil {
+		return "", err
 	}
 	host = strings.ToLower(host)
 	if strings.ContainsFunc(host, func(r rune) bool { return r >= utf8.RuneSelf }) {
@@ -55,6 +51,20 @@ func ParseHost(host string) (string, error) {
 		return "", invalid("its host is neither a name nor an IP address in its usual form")
 	}
 	return host, nil
+}
+
+// unescapeHost removes escapes from a host (RFC 3986 section 3.2.2), with or without a port. Some programs
+// escape the brackets of an IPv6 address as well.
+func unescapeHost(host string) (string, error) {
+	if !strings.Contains(host, "%") {
+		return host, nil
+	}
+	plain, err := url.PathUnescape(host)
+	if err != nil || strings.Contains(plain, "%") {
+		// A zone (RFC 6874) means something on one machine only.
+		return "", invalid("its host is an address with a zone, or badly escaped")
+	}
+	return plain, nil
 }
 
 // isName reports whether a name could be looked up: labels of letters, digits,

@@ -144,6 +144,10 @@ func (u *URL) setAuthority(authority string) error {
 }
 
 func (u *URL) setHost(host string) error {
+	host, err := unescapeHost(host)
+	if err != nil {
+		return err
+	}
 	// The port is after the last colon, unless that is within an IPv6 address.
 	if i := strings.LastIndexByte(host, ':'); i > strings.LastIndexByte(host, ']') {
 		if err := u.setPort(host[i+1:]); err != nil {
@@ -154,7 +158,6 @@ func (u *URL) setHost(host string) error {
 	if strings.HasPrefix(host, "[") != strings.Contains(host, ":") || strings.HasPrefix(host, "[") != strings.HasSuffix(host, "]") {
 		return invalid("it names no valid host") // RFC 3986 section 3.2.2: only an IPv6 address stands in brackets
 	}
-	var err error
 	if u.name, err = ParseHost(host); err != nil {
 		return err
 	}
