@@ -147,6 +147,7 @@ func TestCaddyfileErrors(t *testing.T) {
 		{"token: a slash", gateway("token alice 0123456789/abcdef"), "token alice: the secret may hold letters, digits and signs"},
 		{"token: twice", gateway("token alice 0123456789abcdef\ntoken alice 0123456789abcdef"), "token alice is given twice, at Caddyfile:4"},
 		{"gateway: policy line", gateway("min_interval 1h"), "min_interval does not belong here: write it in the global option pollard, or in the block of a feed line, at Caddyfile:3"},
+		{"gateway: a line of the site", gateway("log"), "log does not belong here: write it in the block of the site, outside of feed_gateway, at Caddyfile:3"},
 		{"gateway: prefetch", gateway("prefetch"), "prefetch does not belong here: write it in the global option pollard, at Caddyfile:3"},
 		{"opml: a URL", gateway("opml https://example.com/s.opml"), `opml: "https://example.com/s.opml" is not a file: download the list, and name that file, at Caddyfile:3`},
 		{"opml: two files", gateway("opml a.opml b.opml"), `opml: unexpected "b.opml": expected an OPML file and nothing more, at Caddyfile:3`},

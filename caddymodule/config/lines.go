@@ -61,6 +61,11 @@ func BelongTo(where string, names ...string) Lines {
 	return lines
 }
 
+// OfSite are lines that belong in the block of the site, and that people write into that of a directive.
+func OfSite(directive string) Lines {
+	return BelongTo("in the block of the site, outside of "+directive, "basic_auth", "bind", "encode", "handle_errors", "header", "log", "redir", "tls")
+}
+
 // ReadBlock parses the block that may follow on the current line. Errors say what was expected,
 // with file and line.
 func (ls Lines) ReadBlock(d *caddyfile.Dispenser) error {

@@ -171,7 +171,7 @@ func (g *Gateway) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 		"readers": {Unused: noReaders},
 		"pages":   {Read: config.ParsedLine(&g.Pages, config.ParseOff, "off")},
 		"rewrite": {Removed: "a gateway always makes links absolute, and a shield never changes a byte. Delete the line"},
-	}.With(policyLines).ReadBlock(d)
+	}.With(policyLines).With(config.OfSite("feed_gateway")).ReadBlock(d)
 }
 
 // policyLines are lines that people write into a gateway by mistake.

@@ -106,7 +106,7 @@ func (s *Shield) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 			s.Defend = new(Defend)
 			return s.Defend.lines().ReadBlock(d)
 		}},
-	}).With(config.BelongTo("into the block of origin", "reverse_proxy", "file_server", "php_fastcgi", "respond", "root")).ReadBlock(d)
+	}).With(config.OfSite("feed_shield")).With(config.BelongTo("into the block of origin", "reverse_proxy", "file_server", "php_fastcgi", "respond", "root")).ReadBlock(d)
 }
 
 // pathLine reads a line with a path below the shield.
