@@ -33,8 +33,8 @@ the time of the next poll and what decided it, the result of the last poll, and 
 of the version that readers get. If no site or not the store can be reached, it says so.
 
 URLs are shown without credentials. Lines are cut to the width of the terminal.
-Unread addresses (a home page, an icon) never gave a feed. They are only counted, unless
---all or --state unread is given. --json prints all feeds unsorted, as the admin API does.`,
+Addresses that never gave a feed (a home page, an icon) are only counted, unless --all or
+--state unread is given. --json prints all feeds unsorted, as the admin API does.`,
 		Args: exactArgs(0, "flags only"),
 		RunE: run(func(cmd *cobra.Command, _ []string) error {
 			if q.State != "" && !q.State.Valid() {
@@ -47,7 +47,7 @@ Unread addresses (a home page, an icon) never gave a feed. They are only counted
 		}),
 	}
 	o.addFlags(cmd)
-	cmd.Flags().BoolVar(&q.Unread, "all", false, "list unread addresses too")
+	cmd.Flags().BoolVar(&q.Unread, "all", false, "list addresses that never gave a feed too")
 	choice(cmd, (*string)(&q.State), "state", "list the feeds in this state", names(status.States))
 	choice(cmd, (*string)(&q.Sort), "sort", "the order", names(status.Sorts))
 	return cmd
@@ -129,6 +129,9 @@ func writeFeeds(out io.Writer, resp *http.Response, now time.Time, q status.Quer
 	switch {
 	case q.State != "":
 		end = fmt.Sprintf("No feed is %s.\n", q.State)
+		if q.State == status.StateUnread {
+			end = "Each address has given a feed.\n"
+		}
 	case unread > 0:
 		end = "No feeds.\n"
 	}
@@ -140,7 +143,7 @@ func writeFeeds(out io.Writer, resp *http.Response, now time.Time, q status.Quer
 			if f.Shield {
 				name += " (shield)"
 			}
-			t.row(plain(string(f.State)), status.Until(f.NextPoll, now), plain(f.Why()), plain(cmp.Or(f.Outcome(), "-")), status.Ago(f.VersionSince, now),
+			t.row(plain(f.State.Word()), status.Until(f.NextPoll, now), plain(f.Why()), plain(cmp.Or(f.Outcome(), "-")), status.Ago(f.VersionSince, now),
 				cut(plain(f.Title), 24), plain(name))
 		}
 		if err := t.flush(); err != nil {

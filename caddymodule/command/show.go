@@ -82,7 +82,7 @@ func writeFeed(out io.Writer, f status.Feed, now time.Time) error {
 		fmt.Fprintf(&b, "%s\n", plain(f.Address))
 	}
 	fmt.Fprintf(&b, "%s\n", plain(f.URL.String()))
-	fmt.Fprintf(&b, "%s. %s\n\n", status.Capitalize(plain(string(f.State))), plain(f.Explain(now, time.Local).String()))
+	fmt.Fprintf(&b, "%s. %s\n\n", status.Capitalize(plain(f.State.Word())), plain(f.Explain(now, time.Local).String()))
 	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
 	fact := func(name, format string, args ...any) {
 		fmt.Fprintf(w, "%s\t%s\n", name, plain(fmt.Sprintf(format, args...)))

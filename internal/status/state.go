@@ -8,7 +8,7 @@ import "slices"
 // State is the state of a feed.
 type State string
 
-// The states of a feed. They have the same names in JSON, pages, metrics and commands.
+// The states of a feed, as JSON, metrics and flags of commands name them; see [State.Word].
 const (
 	StateFresh   State = "fresh"   // the last poll was good, and the next one is not due
 	StateDue     State = "due"     // it may be polled
@@ -20,6 +20,14 @@ const (
 
 // States are all states, those that need attention first.
 var States = []State{StateFailing, StateGone, StateWaiting, StateDue, StateFresh, StateUnread}
+
+// Word is what people read for the state.
+func (s State) Word() string {
+	if s == StateUnread {
+		return "no feed"
+	}
+	return string(s)
+}
 
 // Valid reports whether s is a state.
 func (s State) Valid() bool { return slices.Contains(States, s) }
