@@ -71,7 +71,7 @@ func TestCommandsOfAnInstance(t *testing.T) {
 			code int
 			want []string // in what is printed, or told where the code is not 0
 		}{
-			{"list", listCommand, nil, exitDone, []string{"fresh    in 2 h     max-age               200       just now     ", feed, "1 feed, all fresh."}},
+			{"list", listCommand, nil, exitDone, []string{"fresh    in 2 h     max-age               200          just now     ", feed, "1 feed, all fresh."}},
 			{"show", showCommand, []string{feed}, exitDone, []string{feed, "Fresh. The site says that its answer is good for 2 hours", "200, new", "the 1st", "* max-age"}},
 			{"show by the gateway's address", showCommand, []string{"http://feeds.test/~secret/" + feed}, exitDone, []string{feed + "\nFresh."}},
 			{"show what is not known", showCommand, []string{"blog.example/feed"}, exitFailed, []string{"pollard: no such feed: https://blog.example/feed\n"}},

@@ -136,7 +136,7 @@ func writeFeeds(out io.Writer, resp *http.Response, now time.Time, q status.Quer
 		end = "No feeds.\n"
 	}
 	if len(list.Feeds) > 0 {
-		t := newTable(out, "%-7s  %-9s  %-20s  %-8s  %-11s  %-24s  ", "STATE", "NEXT POLL", "WHY", "LAST", "CHANGED", "TITLE", "FEED")
+		t := newTable(out, "%-7s  %-9s  %-20s  %-11s  %-11s  %-24s  ", "STATE", "NEXT POLL", "WHY", "LAST", "CHANGED", "TITLE", "FEED")
 		for _, f := range list.Feeds {
 			count[f.State]++
 			name := strings.TrimSpace(f.Address + " " + f.URL.String())

@@ -10,6 +10,28 @@ import (
 	"unicode/utf8"
 )
 
+// Columns of a terminal count: an East Asian character takes two, and a combining one none.
+func TestTableOfWideCharacters(t *testing.T) {
+	t.Setenv("COLUMNS", "30")
+	var b bytes.Buffer
+	table := newTable(&b, "%-8s  ", "TITLE", "FEED")
+	for _, title := range []string{"Blog", "日本語", "cafe\u0301", "日本語のブログ"} {
+		table.row(cut(title, 8), "https://例え.example/日本語/フィード")
+	}
+	if err := table.flush(); err != nil {
+		t.Fatal(err)
+	}
+	const want = `TITLE     FEED
+Blog      https://例え…ィード
+日本語    https://例え…ィード
+café      https://例え…ィード
+日本…グ   https://例え…ィード
+`
+	if got := b.String(); got != strings.ReplaceAll(want, `\u0301`, "\u0301") {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+}
+
 func TestTableFitsTheTerminal(t *testing.T) {
 	const url = "https://a-very-long-name-of-a-host.example/with/a/path/that/goes/on/and/on/feed.xml"
 	for _, tt := range []struct {
