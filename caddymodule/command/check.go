@@ -41,7 +41,7 @@ readers; and what a reader that polls every hour costs in a month.
 These polls do not go through the running instance.`,
 		Example: `  pollard feeds check https://example.com/feed.xml
   pollard feeds check example.com/feed.xml --json`,
-		Args: exactArgs(1, "the URL of one feed"),
+		Args: exactArgs(1, oneFeed),
 		RunE: run(func(cmd *cobra.Command, args []string) error {
 			return o.run(cmd.Context(), args[0], cmd.OutOrStdout(), cmd.ErrOrStderr())
 		}),

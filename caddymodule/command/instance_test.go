@@ -77,7 +77,7 @@ func TestCommandsOfAnInstance(t *testing.T) {
 			{"show what is not known", showCommand, []string{"blog.example/feed"}, exitFailed, []string{"pollard: no such feed: https://blog.example/feed\n"}},
 			{"show what is no URL", showCommand, []string{"ftp://blog.example/feed"}, exitUsage, []string{"pollard: \"ftp://blog.example/feed\" is not a feed URL"}},
 			{"show nothing", showCommand, nil, exitUsage, []string{"pollard: expected the URL of one feed"}},
-			{"show an empty URL", showCommand, []string{""}, exitUsage, []string{"pollard: expected the URL of one feed, got an empty argument"}},
+			{"show an empty URL", showCommand, []string{""}, exitUsage, []string{"pollard: expected the URL of one feed, such as https://example.com/feed.xml, got an empty argument"}},
 			{"explain", explainCommand, []string{feed}, exitDone, []string{"Fresh. The site says", "(Cache-Control: max-age=7200)"}},
 			{"list as JSON", listCommand, []string{"--json"}, exitDone, []string{`"url": "` + feed + `"`, `"winner": "max-age"`}},
 			{"show as JSON", showCommand, []string{feed, "--json"}, exitDone, []string{`"url": "` + feed + `"`, `"state": "fresh"`}},
@@ -350,6 +350,10 @@ func TestNamesOfFeeds(t *testing.T) {
 			{"/none.xml", "no gateway has a feed at the path /none.xml", 1},
 			{"https://web.archive.example/" + origin.URL + "/a", "no such feed", 1},
 			{"http://two.test/a.xml", "no such feed", 1},
+			{"a.xml", "did you mean /a.xml?", 1},
+			{"sub/c.xml", "did you mean /sub/c.xml?", 1},
+			{origin.URL + "/a/", "did you mean " + origin.URL + "/a?", 1},
+			{strings.Replace(origin.URL, "http", "https", 1) + "/a", "did you mean " + origin.URL + "/a?", 1},
 		} {
 			for _, command := range []*cobra.Command{showCommand(), readersCommand(), refreshCommand(), forgetCommand()} {
 				if command.Name() != "show" && tt.code == 0 {

@@ -18,12 +18,16 @@ import (
 	"github.com/feedpollard/pollard/internal/status"
 )
 
+// oneFeed is what commands about a feed expect.
+const oneFeed = "the URL of one feed, such as https://example.com/feed.xml"
+
 func feedCommand(use, short, long string, do func(o *asking, cmd *cobra.Command, feed string) error) *cobra.Command {
 	var o asking
 	cmd := &cobra.Command{
 		Use: use + " <URL>", Short: short, Long: long,
-		Args: exactArgs(1, "the URL of one feed"),
-		RunE: run(func(cmd *cobra.Command, args []string) error { return do(&o, cmd, args[0]) }),
+		Example: "  pollard feeds " + use + " https://example.com/feed.xml\n  pollard feeds " + use + " /rachel.xml",
+		Args:    exactArgs(1, oneFeed),
+		RunE:    run(func(cmd *cobra.Command, args []string) error { return do(&o, cmd, args[0]) }),
 	}
 	o.addFlags(cmd)
 	return cmd

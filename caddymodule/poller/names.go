@@ -66,10 +66,36 @@ func (e *Engine) keysOf(ctx context.Context, c *cache.Cache, name string) ([]str
 	if err := candidates(name, keys); err != nil {
 		return nil, err
 	}
-	if keys = append(keys, shieldedKeys(ctx, e, c, feed)...); len(keys) == 0 {
-		return nil, apiErrorOf(nil, unknown)
+	if keys = append(keys, shieldedKeys(ctx, e, c, feed)...); len(keys) > 0 {
+		return keys, nil
 	}
-	return keys, nil
+	if near := e.near(ctx, c, feed); near != "" && errors.Is(unknown, cache.ErrUnknownFeed) {
+		unknown = fmt.Errorf("%w: did you mean %s?", unknown, near)
+	}
+	return nil, apiErrorOf(nil, unknown)
+}
+
+// near returns the name of a feed that was meant by a URL that is none: by the other scheme, with or without
+// the last slash, or by a path without the first one. If there is none, it returns "".
+func (e *Engine) near(ctx context.Context, c *cache.Cache, feed string) string {
+	scheme, rest, _ := strings.Cut(feed, "://")
+	other := map[string]string{"http": "https", "https": "http"}[scheme] + "://"
+	slash, cut := rest+"/", strings.HasSuffix(rest, "/")
+	if cut {
+		slash = strings.TrimSuffix(rest, "/")
+	}
+	for _, meant := range []string{scheme + "://" + slash, other + rest, other + slash} {
+		if canonical, err := feedurl.Canonical(meant); err == nil && canonical != feed && c.Has(ctx, canonical) == nil {
+			return feedurl.Redact(canonical)
+		}
+	}
+	path := "/" + strings.TrimSuffix(rest, "/")
+	for _, n := range e.app.Load().names {
+		if n.Find(path) != "" {
+			return path
+		}
+	}
+	return ""
 }
 
 // candidates returns an error that lists the feeds if there are several.
