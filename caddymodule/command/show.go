@@ -116,7 +116,9 @@ func writeFeed(out io.Writer, f status.Feed, now time.Time) error {
 	if f.Push != nil {
 		fact("push", "%s: %s", f.Push.Hub, f.Push.Sentence(now))
 	}
-	fact("last asked", "%s", status.Ago(f.LastAsked, now))
+	if !f.LastAsked.IsZero() || !f.Configured {
+		fact("last asked", "%s", status.Ago(f.LastAsked, now))
+	}
 	if len(f.Polls) > 0 {
 		fact("answered", "%s of %s", status.Uptime(f.Polls), status.Last(f.Polls))
 	}

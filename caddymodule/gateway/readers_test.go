@@ -68,6 +68,33 @@ func TestGatewayCountsAndNamesNoOne(t *testing.T) {
 	}
 }
 
+// Its record begins as though a reader had asked, so that it is prefetched.
+func TestLastAskedIsOfReaders(t *testing.T) {
+	const feed = "https://one.example/feed"
+	onGateway(t, "feed /one.xml "+feed, func(t *testing.T, g *Gateway, _ *origintest.Origin) {
+		asked := func() bool {
+			t.Helper()
+			time.Sleep(2 * time.Second) // requests are counted within one
+			c, err := g.engine.Opened(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			f, _, err := g.engine.Status(t.Context(), c, feed, 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return !f.LastAsked.IsZero()
+		}
+		if asked() {
+			t.Error("a chosen feed was asked for, before any reader did")
+		}
+		ask(t, g, "GET", "/one.xml", stage.Home)
+		if !asked() {
+			t.Error("a reader has not asked")
+		}
+	})
+}
+
 // The number of a feed's readers is dropped with the feed: when it has none any more, and when it is
 // forgotten by hand. A feed that stays keeps its number.
 func TestReadersAreForgottenWithTheFeed(t *testing.T) {

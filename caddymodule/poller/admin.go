@@ -271,6 +271,9 @@ func (e *Engine) Status(ctx context.Context, c *cache.Cache, key string, most in
 		return status.Feed{}, nil, err
 	}
 	f.Subscribers = int64(e.Subscribers(key))
+	if f.Configured && f.Subscribers == 0 {
+		f.LastAsked = time.Time{} // the record began as though a reader had asked, and none has for a week at least
+	}
 	if IsShielded(key) { // of gateways, no reader is remembered
 		report := e.Readers(ctx, readers.ReportOptions{Feed: key, Changes: e.Changes})
 		f.Readers = report.Readers[:min(len(report.Readers), maxReaders)]
