@@ -210,6 +210,17 @@ func TestSkippedOutlinesAreLogged(t *testing.T) {
 }
 
 // A refusal names the line that forbids the request, not its contents.
+// A list without a feed is most likely another file than the one that was meant.
+func TestEmptyListIsWarnedOf(t *testing.T) {
+	list, log := filepath.Join(t.TempDir(), "subs.opml"), filepath.Join(t.TempDir(), "warnings.log")
+	stage.WriteFile(t, list, `<opml><body><outline text="Folder"/></body></opml>`)
+	onSite(t, "log warnings {\noutput file "+log+" {\nroll_disabled\n}\nlevel WARN\n}", "feed_gateway {\nopml "+list+"\n}", func(t *testing.T) {
+		if text, err := os.ReadFile(log); err != nil || strings.Count(string(text), `"msg":"the subscription list has no feeds`) != 1 {
+			t.Errorf("%v: %s", err, text)
+		}
+	})
+}
+
 func TestRefusalsTellNoSecrets(t *testing.T) {
 	list := filepath.Join(t.TempDir(), "alice.opml")
 	stage.WriteFile(t, list, `<opml><body></body></opml>`)

@@ -112,6 +112,9 @@ func (s *subscriptions) read() (changed bool, err error) {
 		origins[feedurl.MustParse(feed).Origin()] = true
 	}
 	s.origins.Store(&origins)
+	if len(feeds) == 0 {
+		s.log.Warn("the subscription list has no feeds, so only those that `allow` covers can be requested by URL", zap.String("opml", s.path))
+	}
 	s.feeds.Store(&feeds)
 	s.all.Store(&all)
 	return true, nil
