@@ -77,7 +77,7 @@ func (a *access) authorize(from client, u feedurl.URL) *poller.Refusal {
 	if refusal := a.admit(from); refusal != nil {
 		return refusal
 	}
-	if err := a.checkURL(u); err != nil {
+	if err := a.checkURL(u, false); err != nil {
 		return forbidden("%v", err)
 	}
 	return nil
@@ -114,8 +114,9 @@ func (a *access) describe(from client, refusal *poller.Refusal) string {
 }
 
 // checkURL reports why a feed by URL may not be at u: the requested URL, or one that redirects
-// have led to.
-func (a *access) checkURL(u feedurl.URL) error {
+// have led to. named says that they began at a URL that the configuration names: where that leads
+// is the operator's choice as well, so neither allow nor opml need cover it.
+func (a *access) checkURL(u feedurl.URL, named bool) error {
 	host := u.Name()
 	if _, denied := a.deny.Find(host); denied {
 		return fmt.Errorf("the gateway's `deny` lines cover %s", host)
@@ -124,7 +125,7 @@ func (a *access) checkURL(u feedurl.URL) error {
 	switch {
 	case allowed, a.list.has(u.String()):
 		return nil
-	case !a.hasAllow && a.list == nil:
+	case named, !a.hasAllow && a.list == nil:
 		if a.private != nil && a.private(u) {
 			// Of a private host that the configuration names, only the configured feed is polled.
 			// In the words of a poll: a stranger cannot tell that it is configured.
@@ -132,18 +133,19 @@ func (a *access) checkURL(u feedurl.URL) error {
 		}
 		return nil
 	case a.list == nil:
-		return fmt.Errorf("the gateway's `allow` lines do not cover %s", host)
+		return fmt.Errorf("the gateway's `allow` lines do not cover %s: add that host to them", host)
 	case !a.hasAllow:
-		return errors.New("the gateway's `opml` does not list this feed")
+		return errors.New("the gateway's `opml` does not list this feed: add it to that list")
 	}
-	return fmt.Errorf("the gateway's `opml` does not list this feed, and its `allow` lines do not cover %s", host)
+	return fmt.Errorf("the gateway's `opml` does not list this feed, and its `allow` lines do not cover %s: add the feed or the host", host)
 }
 
 // checkFrom reports why a version may not be served by URL because of the URL from which it came.
-func (a *access) checkFrom(from string) error {
+// named says that the configuration names the requested one.
+func (a *access) checkFrom(from string, named bool) error {
 	u, err := feedurl.Parse(from)
 	if err == nil {
-		err = a.checkURL(u)
+		err = a.checkURL(u, named)
 	}
 	if err != nil {
 		return forbidden("the feed redirects to a URL that the gateway does not serve: %v", err)
@@ -152,8 +154,9 @@ func (a *access) checkFrom(from string) error {
 }
 
 // shows reports whether the title and the feeds of a page may be shown to a client that asked for its URL.
-func (a *access) shows(page *site.Page) bool {
-	return page != nil && (page.From == "" || a.checkFrom(page.From) == nil)
+// named says that the configuration names that.
+func (a *access) shows(page *site.Page, named bool) bool {
+	return page != nil && (page.From == "" || a.checkFrom(page.From, named) == nil)
 }
 
 func forbidden(format string, args ...any) *poller.Refusal {

@@ -53,18 +53,21 @@ type Gateway struct {
 	Feeds []Feed `json:"feeds,omitempty"`
 
 	// A subscription list (OPML file), as feed readers export it. Its feeds may be
-	// requested by URL, and others only if `allow` matches their host. The file is read
+	// requested by URL, and others only if `allow` matches their host. Where a listed feed
+	// redirects is served too, unless `deny` covers it or its address is private. The file is read
 	// again when it changes. Placeholders are replaced. In the Caddyfile, a path is
 	// relative to that file.
 	OPML string `json:"opml,omitempty"`
 
 	// The hosts whose feeds may be requested by URL: `example.com`, or `*.example.com` for
-	// all hosts below it. If a feed redirects, the host that it leads to counts too.
+	// all hosts below it. If a feed redirects, the host that it leads to counts too (add
+	// `www.example.com`), unless a line `feed` or `opml` names the feed.
 	// Placeholders are replaced. Default: any public host; with `opml`, only the feeds of that list.
 	Allow []string `json:"allow,omitempty"`
 
 	// The hosts whose feeds may not be requested by URL, nor by the URL of a feed that
-	// redirects there. It overrides `allow` and `opml`. Placeholders are replaced.
+	// redirects there. It overrides `allow` and `opml`, and does not concern feeds at
+	// chosen paths. Placeholders are replaced.
 	Deny []string `json:"deny,omitempty"`
 
 	// The clients that may request feeds by URL: address ranges (CIDR), `private` for
@@ -101,11 +104,14 @@ type Gateway struct {
 	server    *caddyhttp.Server // that the gateway belongs to, or nil
 	access    *access
 	recent    *recentHosts
-	mayServe  func(from string) error // access.checkFrom
-	pages     *pages.Pages
-	paths     map[string]string // canonical URLs of configured feeds, by decoded path
-	chosen    map[string]string // the first of these paths of each feed, escaped, by its canonical URL
-	origins   map[string]bool   // of these feeds
+	// mayServe and mayServeNamed are access.checkFrom, for feeds by URL that the configuration does not name
+	// and that it does.
+	mayServe, mayServeNamed func(from string) error
+
+	pages   *pages.Pages
+	paths   map[string]string // canonical URLs of configured feeds, by decoded path
+	chosen  map[string]string // the first of these paths of each feed, escaped, by its canonical URL
+	origins map[string]bool   // of these feeds
 }
 
 // Feed is a feed at a path.
@@ -162,7 +168,9 @@ func (g *Gateway) Provision(ctx caddy.Context) error {
 const noReaders = "a gateway counts its readers and remembers none of them; who asks is in the access log, and a shield has statistics"
 
 func (g *Gateway) resolveFeeds(app *poller.App, repl *caddy.Replacer) error {
-	g.engine, g.access.private, g.mayServe = app.Engine(), app.NamedOnly, g.access.checkFrom
+	g.engine, g.access.private = app.Engine(), app.NamedOnly
+	g.mayServe = func(from string) error { return g.access.checkFrom(from, false) }
+	g.mayServeNamed = func(from string) error { return g.access.checkFrom(from, true) }
 	g.requests = g.engine.GatewayRequests()
 	app.AddNames(g)
 	g.paths, g.chosen, g.origins = make(map[string]string, len(g.Feeds)), make(map[string]string, len(g.Feeds)), make(map[string]bool)

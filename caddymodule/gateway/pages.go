@@ -123,8 +123,8 @@ func (g *Gateway) viewer(group feedstate.Group, site string) pages.Viewer {
 		Shown: func(key, from string, groups []feedstate.Group) bool {
 			return group != 0 && g.visible(key, from, asked(groups))
 		},
-		Named:      g.isNamed,
-		MayRequest: func(u feedurl.URL) bool { return g.access.checkURL(u) == nil },
+		Named:    g.isNamed,
+		MayReach: func(key string, u feedurl.URL) bool { return g.access.checkURL(u, g.isNamed(key)) == nil },
 		Address: func(key string) string {
 			if path := g.chosen[key]; path != "" {
 				return site + path
@@ -150,7 +150,7 @@ func (g *Gateway) visible(key, from string, asked bool) bool {
 		return false
 	}
 	u, err := feedurl.Parse(key)
-	return err == nil && g.access.checkURL(u) == nil && (from == "" || g.access.checkFrom(from) == nil)
+	return err == nil && g.access.checkURL(u, false) == nil && (from == "" || g.access.checkFrom(from, g.isNamed(key)) == nil)
 }
 
 // chosenAt returns the feeds with addresses that the operator has chosen, at a site: their URLs, these
@@ -184,7 +184,7 @@ func (g *Gateway) chosenAt(ctx context.Context, site string) ([]status.Feed, err
 func (g *Gateway) named() []opml.Outline {
 	return g.access.list.outlines(func(feed *opml.Outline) bool {
 		u, err := feedurl.Parse(feed.URL)
-		return err == nil && g.access.checkURL(u) == nil
+		return err == nil && g.access.checkURL(u, false) == nil
 	})
 }
 
@@ -269,14 +269,14 @@ func (g *Gateway) feedsAt(r *http.Request, by urlRequest, u feedurl.URL) (title 
 	if _, served := feed.Await(r.Context()); served {
 		found[0].Title = feed.Title()
 		if from := feed.From(); from != "" {
-			err = g.access.checkFrom(from)
+			err = g.access.checkFrom(from, g.isNamed(u.String()))
 		}
 		return "", found, err
 	}
 	switch why := feed.Unavailable(); {
 	case why == nil: // the first version came a moment ago
 		return "", found, nil
-	case g.access.shows(why.Site):
+	case g.access.shows(why.Site, g.isNamed(u.String())):
 		return why.Site.Title, g.found(r, why.Site.Feeds...), nil
 	case why.RedirectTo != "":
 		return "", g.found(r, site.Feed{URL: why.RedirectTo}), nil
@@ -305,7 +305,7 @@ func (g *Gateway) found(r *http.Request, feeds ...site.Feed) (list []pages.Found
 // It reports false for any other error.
 func (g *Gateway) serveSite(w http.ResponseWriter, r *http.Request, req request, err error) bool {
 	u, ok := errors.AsType[*cache.Unavailable](err)
-	if !ok || !g.access.shows(u.Site) || !g.hasPages() || !req.byURL {
+	if !ok || !g.access.shows(u.Site, req.named) || !g.hasPages() || !req.byURL {
 		return false
 	}
 	found := pages.Site{URL: feedurl.Shown(req.by.target), Title: u.Site.Title, Feeds: g.found(r, u.Site.Feeds...)}

@@ -89,11 +89,18 @@ func (g *Gateway) serveFeed(w http.ResponseWriter, r *http.Request, req request)
 	o := cache.ServeOptions{Alias: req.alias} // the version of a configured feed may come from anywhere
 	if req.byURL {
 		o.May = g.mayServe
+		if req.named {
+			o.May = g.mayServeNamed
+		}
 		if !g.access.clients.any {
 			w.Header().Set("Cache-Control", "private") // the answer depends on the client
 		}
 	}
 	sent, err := serve(w, r, feed, o)
+	if target := g.targetOf(r, req, err); target != nil {
+		feed, o.Alias = target, true
+		sent, err = serve(w, r, feed, o)
+	}
 	if err == nil {
 		g.requests.Sent(r, feed.Key(), sent)
 		g.engine.Answered(readers.Request{
@@ -116,12 +123,30 @@ func (g *Gateway) serveFeed(w http.ResponseWriter, r *http.Request, req request)
 	return g.refuse(w, r, err, req)
 }
 
+// targetOf returns the feed that answers for one that redirects there for the time being, if the
+// configuration names the URL that redirects: its readers may not be admitted by the other URL.
+func (g *Gateway) targetOf(r *http.Request, req request, err error) *cache.Feed {
+	u, ok := errors.AsType[*cache.Unavailable](err)
+	if !ok || u.RedirectTo == "" || !req.byURL || !req.named {
+		return nil
+	}
+	_, target, err := g.feed(r.Context(), u.RedirectTo)
+	if err != nil || g.mayServeNamed(target.Key()) != nil {
+		return nil
+	}
+	if req.by.hasToken || !ofOtherSite(r) {
+		target.Ask(store.Operator)
+	}
+	return target
+}
+
 // request is what a request asks the gateway for.
 type request struct {
 	configured string // the canonical URL of a configured feed, or ""
 	byURL      bool
 	by         urlRequest
 	alias      bool // the feed has become an alias of the one that answers; known once that is found
+	named      bool // the configuration names the URL of a request by URL; known then, too
 }
 
 // feed returns the URL of the requested feed, for people.
@@ -233,6 +258,7 @@ func (g *Gateway) find(r *http.Request, req *request) (*cache.Feed, error) {
 	if _, own := g.own(r, u); own {
 		return nil, &poller.Refusal{Status: http.StatusBadRequest, Reason: "not a feed URL: it leads back to this gateway"}
 	}
+	req.named = g.isNamed(u.String())
 	icons := u.Path() == "/" && !strings.Contains(r.Header.Get("Accept"), "text/html")
 	feed, err := g.feedFor(r, from, u, icons)
 	req.alias = err == nil && feed.Key() != u.String()
@@ -308,12 +334,8 @@ func (g *Gateway) feedFor(r *http.Request, from client, u feedurl.URL, icons boo
 		}
 	}
 	if feed.Key() != u.String() { // an alias of a feed to which access may differ
-		end, err := feedurl.Parse(feed.Key())
-		if err != nil {
-			return nil, forbidden("%v", err)
-		}
-		if refusal := g.access.authorize(from, end); refusal != nil {
-			return nil, refusal
+		if err := g.access.checkFrom(feed.Key(), g.isNamed(u.String())); err != nil {
+			return nil, err
 		}
 	}
 	if asks {

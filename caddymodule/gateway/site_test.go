@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	neturl "net/url"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -209,7 +210,6 @@ func TestSkippedOutlinesAreLogged(t *testing.T) {
 	})
 }
 
-// A refusal names the line that forbids the request, not its contents.
 // A list without a feed is most likely another file than the one that was meant.
 func TestEmptyListIsWarnedOf(t *testing.T) {
 	list, log := filepath.Join(t.TempDir(), "subs.opml"), filepath.Join(t.TempDir(), "warnings.log")
@@ -221,6 +221,7 @@ func TestEmptyListIsWarnedOf(t *testing.T) {
 	})
 }
 
+// A refusal names the line that forbids the request, not its contents.
 func TestRefusalsTellNoSecrets(t *testing.T) {
 	list := filepath.Join(t.TempDir(), "alice.opml")
 	stage.WriteFile(t, list, `<opml><body></body></opml>`)
@@ -524,6 +525,7 @@ func TestRedirectsObeyDenyAndAllow(t *testing.T) {
 	gateway("allow", "allow one.example")
 	gateway("both", "allow one.example other.example")
 	gateway("opml", "opml "+list)
+	gateway("listed", "opml "+list+"\ndeny other.example")
 	gateway("path", "feed /moved.xml https://one.example/moved\ndeny other.example")
 	stage.RunGateways(t, web, func(t *testing.T, o *stage.Stage) {
 		if err := o.LoadSites("", "spacing 0", "http://feeds.home.arpa {\nbind void/feeds\n"+sites.String()+"}\n"); err != nil {
@@ -536,13 +538,17 @@ func TestRedirectsObeyDenyAndAllow(t *testing.T) {
 				want   int
 			}{
 				{"deny/https://one.example/moved", refused}, {"any/https://one.example/moved", 200}, {"allow/https://one.example/moved", refused},
-				{"both/https://one.example/moved", 200}, {"opml/https://one.example/moved", refused}, {"path/https://one.example/moved", refused}, {"path/moved.xml", 200},
+				{"both/https://one.example/moved", 200}, {"opml/https://one.example/moved", 200}, {"listed/https://one.example/moved", refused},
+				{"path/https://one.example/moved", refused}, {"path/moved.xml", 200},
 			} {
 				w := stage.Get(t, "http://feeds.home.arpa/"+tt.target, stage.Home)
 				if w.Code != tt.want || w.Code == 403 && !strings.Contains(w.Body.String(), "redirects") {
 					t.Errorf("%s: %d %s, want %d", tt.target, w.Code, w.Body, tt.want)
 				}
 				page, _, _ := strings.Cut(tt.target, "/")
+				if page == "allow" && w.Code == 403 && !strings.HasSuffix(w.Body.String(), "do not cover other.example: add that host to them\n") {
+					t.Errorf("%s: no remedy: %s", tt.target, w.Body)
+				}
 				if w := stage.Get(t, "http://feeds.home.arpa/"+page+"/-/feeds?q=example", stage.Home); page != "any" && page != "path" && strings.Contains(w.Body.String(), "one.example/moved") != (tt.want == 200) {
 					t.Errorf("%s: the list does not agree with %d", page, tt.want)
 				}
@@ -555,6 +561,64 @@ func TestRedirectsObeyDenyAndAllow(t *testing.T) {
 		moved = false
 		time.Sleep(25 * time.Hour) // it is due; the bytes are the same
 		check(200)
+	})
+}
+
+// Where a listed feed redirects is the operator's choice, however it redirects, at once and once the redirect is
+// adopted. Its page, the list of feeds and the subscription list agree. Private addresses stay forbidden.
+func TestListedFeedsRedirect(t *testing.T) {
+	const private = "http://10.9.9.9/payroll.xml"
+	to := map[string]string{
+		"http://tls.example/feed": "https://tls.example/feed", "https://slash.example/feed": "/feed/", "https://bare.example/feed": "https://www.bare.example/feed",
+		"https://one.example/feed": "https://host.example/feed", "https://www.one.example/feed": "https://host.example/feed", "https://inside.example/feed": private,
+	}
+	web := func(r *http.Request) (int, string, http.Header) {
+		target := to[r.URL.String()]
+		status := map[bool]int{true: 302, false: 301}[strings.HasSuffix(r.URL.Host, "one.example")]
+		if target == "" {
+			return 200, stage.Sample, http.Header{"Content-Type": {"application/rss+xml"}, "Etag": {`"one"`}}
+		}
+		return status, "", http.Header{"Location": {target}}
+	}
+	list := filepath.Join(t.TempDir(), "subs.opml")
+	var outlines strings.Builder
+	for url := range to {
+		fmt.Fprintf(&outlines, `<outline xmlUrl="%s"/>`, url)
+	}
+	stage.WriteFile(t, list, "<opml><body>"+outlines.String()+"</body></opml>")
+	stage.RunGateways(t, web, func(t *testing.T, o *stage.Stage) {
+		if err := o.LoadSites("", "spacing 0", "http://feeds.home.arpa {\nbind void/feeds\nhandle_path /open/* {\nfeed_gateway\n}\nfeed_gateway {\nopml "+list+"\nfeed /payroll.xml "+private+"\n}\n}\n"); err != nil {
+			t.Fatal(err)
+		}
+		get := func(path string) *httptest.ResponseRecorder {
+			return stage.Get(t, "http://feeds.home.arpa"+path, stage.Home)
+		}
+		stage.WantBody(t, "the private feed at its path", get("/payroll.xml"), 200, "<rss")
+		for day := range 10 {
+			stage.WantBody(t, "a target with polls of its own", get("/open/https://host.example/feed"), 200, "<rss")
+			for url, target := range to {
+				w := get("/" + url)
+				if target == private {
+					if w.Code < 400 || strings.Contains(w.Body.String(), "<rss") {
+						t.Errorf("day %d: %s: %d %s", day, url, w.Code, w.Body)
+					}
+					continue
+				}
+				stage.WantBody(t, fmt.Sprintf("day %d: %s", day, url), w, 200, "<rss")
+				stage.WantBody(t, "the list of feeds", get("/-/feeds"), 200, "?url="+neturl.QueryEscape(url)+`"`)
+				page := get("/-/feeds?url=" + neturl.QueryEscape(url))
+				if day == 0 && target != "https://host.example/feed" {
+					stage.WantBody(t, "the feed's page", page, 200, ", which redirects to "+strings.Replace(target, "/feed/", "https://slash.example/feed/", 1))
+				} else {
+					stage.WantBody(t, "the feed's page", page, 200, url)
+				}
+				stage.WantBody(t, "the subscription list", get("/-/opml"), 200, "http://feeds.home.arpa/"+url)
+				if w := get("/" + "https://host.example/feed"); w.Code != 403 {
+					t.Errorf("the target by its own URL: %d", w.Code)
+				}
+			}
+			time.Sleep(25 * time.Hour)
+		}
 	})
 }
 

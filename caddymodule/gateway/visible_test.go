@@ -183,7 +183,7 @@ func checkViewer(t *testing.T, g *canaryGateway, v canaryViewer, feeds int, aske
 	kind, visible := g.kind(v), make(map[int]bool)
 	for i := range feeds {
 		_, byPath := g.chosen[canaryURL(i)]
-		from := i != 1 || g.access.checkURL(feedurl.MustParse(target)) == nil
+		from := i != 1 || g.access.checkURL(feedurl.MustParse(target), g.named[1]) == nil
 		visible[i] = (g.may(v, i) && from || byPath) && (g.named[i] || kind != "" && asked[kind][i])
 	}
 	targets := []string{"/", "/-/feeds", "/-/feeds?limit=1000&state=unread", "/-/feeds?q=canary", "/-/readers", "/-/savings", "/-/incidents", "/-/about", "/-/none"}
@@ -203,7 +203,7 @@ func checkViewer(t *testing.T, g *canaryGateway, v canaryViewer, feeds int, aske
 				fmt.Sscanf(word[1:], "%dcanary", &n)
 				switch ok := visible[n]; {
 				case word[0] == 't':
-					if !visible[1] || g.access.checkURL(feedurl.MustParse(target)) != nil {
+					if !visible[1] || g.access.checkURL(feedurl.MustParse(target), g.named[1]) != nil {
 						t.Fatalf("%s with\n%s\nshows a redirect's target to %+v:\n%s", page, g.lines, v, w.Body)
 					}
 				case word[0] == 'r':

@@ -90,24 +90,25 @@ func complete(f status.Feed, v *Viewer) status.Feed {
 		f.Subscribers, f.LastAsked = 0, time.Time{}
 	}
 	redirected := f.Validators.URL != feedurl.Redact(string(f.URL))
-	f.Alias = feedurl.Shown(v.reachable(string(f.Alias))) // before the reason, which names it
+	key := string(f.URL)
+	f.Alias = feedurl.Shown(v.reachable(key, string(f.Alias))) // before the reason, which names it
 	f = poller.Complete(f)
 	if redirected {
-		f.Validators.URL = v.reachable(f.Validators.URL)
+		f.Validators.URL = v.reachable(key, f.Validators.URL)
 	}
 	return f
 }
 
-// reachable returns a URL to which a feed has led, or its host alone if the viewer may not request it.
-func (v *Viewer) reachable(raw string) string {
-	if raw == "" || v.MayRequest == nil {
+// reachable returns a URL to which the feed of a key has led, or its host alone if the viewer may not reach it.
+func (v *Viewer) reachable(key, raw string) string {
+	if raw == "" || v.MayReach == nil {
 		return raw
 	}
 	u, err := feedurl.Parse(raw)
 	switch {
 	case err != nil:
 		return ""
-	case !v.MayRequest(u):
+	case !v.MayReach(key, u):
 		return u.Name()
 	}
 	return raw

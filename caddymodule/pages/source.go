@@ -46,9 +46,9 @@ type Viewer struct {
 	// Named reports whether the configuration of the gateway names a feed: only of these it is shown
 	// how many ask. Nil: of all.
 	Named func(key string) bool
-	// MayRequest reports whether the viewer may request a URL. Of others that feeds have
-	// moved to, only the host is shown. Nil: it may request all.
-	MayRequest func(feedurl.URL) bool
+	// MayReach reports whether the viewer may get what a URL gives by the feed of a key, which
+	// redirects there or names it. Of other URLs only the host is shown. Nil: of all.
+	MayReach func(key string, u feedurl.URL) bool
 	// Address returns the address at the gateway that its operator has chosen for the feed of
 	// a key, or "". Nil: there are none.
 	Address func(key string) string
