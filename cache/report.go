@@ -60,7 +60,7 @@ func (f *Feed) report(before, after *feedstate.State, v feedstate.Classified) {
 	if m.Alias != "" && m.Alias != before.Feed.Alias {
 		p.Result, p.MovedTo = status.ResultMoved, m.Alias
 	}
-	f.log(p, a.Detail)
+	f.log(p, a.Detail, v.Feeds())
 	f.cache.settings.Load().Observe(p)
 }
 
@@ -74,7 +74,7 @@ func (p *Poll) NextText() string {
 
 // log writes a line if a poll has brought something new, has begun to fail, or has recovered. All
 // other polls are for debugging.
-func (f *Feed) log(p Poll, detail string) {
+func (f *Feed) log(p Poll, detail string, named []feedurl.Shown) {
 	level := zap.InfoLevel
 	switch failed := p.Result == status.ResultFailed || p.Result == status.ResultGone; {
 	case p.Result == status.ResultUnchanged && p.Recovered == 0, p.Result == status.ResultUnsent:
@@ -99,6 +99,9 @@ func (f *Feed) log(p Poll, detail string) {
 	}
 	if p.Failure != policy.FailureNone {
 		fields = append(fields, zap.String("failure", string(p.Failure)), zap.Int("failures", p.Failures), errField(p.Err))
+	}
+	if len(named) > 0 {
+		fields = append(fields, zap.Stringers("feeds", named))
 	}
 	if detail != "" {
 		fields = append(fields, zap.String("detail", detail))

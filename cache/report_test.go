@@ -5,6 +5,7 @@ package cache_test
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"sync"
 	"testing"
@@ -97,6 +98,23 @@ func TestLogHasDetails(t *testing.T) {
 		synctest.Wait()
 		polled := lines.FilterMessage("polled").All()
 		if len(polled) != 1 || polled[0].ContextMap()["detail"] != answer.Detail || polled[0].ContextMap()["feed"] != strings.TrimPrefix(feedURL, "https:") {
+			t.Errorf("the log says %+v", polled)
+		}
+	})
+}
+
+// The log says which feeds a web page names that is configured as one.
+func TestLogNamesTheFeedsOfAPage(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		core, lines := zapobserver.New(zap.WarnLevel)
+		g := newGateway(t, func(policy.Ask) policy.Answer {
+			return ok("<!doctype html><link rel=alternate type=application/rss+xml href=https://ann:s3cret@origin.test/feed.xml>")
+		})
+		g.settings.Log, g.settings.Feeds = zap.New(core), []string{feedURL}
+		g.open()
+		g.get(feedURL)
+		synctest.Wait()
+		if polled := lines.FilterMessage("polled").All(); len(polled) != 1 || fmt.Sprint(polled[0].ContextMap()["feeds"]) != "[https://***@origin.test/feed.xml]" {
 			t.Errorf("the log says %+v", polled)
 		}
 	})

@@ -93,8 +93,12 @@ func (c *Cache) Details(ctx context.Context, key string, most int) (status.Feed,
 }
 
 func (f *Feed) describe() status.Feed {
-	c := f.cache
-	return c.describe(f.key, f.shown(), f.sinceAsked(c.elapsed()), c.pauses())
+	c, s := f.cache, f.shown()
+	out := c.describe(f.key, s, f.sinceAsked(c.elapsed()), c.pauses())
+	if out.Site {
+		out.SiteFeeds = s.Last.Site.Shown()
+	}
+	return out
 }
 
 // shown returns the state that people see. Before the first decision, it has the reason why
@@ -139,7 +143,7 @@ func (c *Cache) describe(k feedstate.Key, s *feedstate.State, asked time.Duratio
 		ID: hex.EncodeToString(id[:]), URL: feedurl.Shown(k.String()), Alias: feedurl.Shown(m.Alias), State: state, Configured: configured,
 		Winner: f.Winner, Considered: decision.Considered, Hints: redacted(m.History.Hints),
 		LastPoll: f.At, LastStatus: f.Status, LastResult: f.Result, LastFailure: f.Failure, LastError: feedurl.RedactText(f.Error),
-		Failures: m.History.Failures, Site: f.Site != nil && s.Version == 0, Polls: f.Polls.All(),
+		Failures: m.History.Failures, Site: f.Site != nil && s.Version == 0 && f.Failure == policy.FailureNotFeed, Polls: f.Polls.All(),
 		Validated: f.Validated, Pause: pause,
 	}
 	if m.Incident.Kind != "" && m.Incident.Shown(c.now()) {

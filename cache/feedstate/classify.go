@@ -13,6 +13,7 @@ import (
 
 	"github.com/feedpollard/pollard/cache/store"
 	"github.com/feedpollard/pollard/cache/version"
+	"github.com/feedpollard/pollard/internal/feedurl"
 	"github.com/feedpollard/pollard/internal/httpfield"
 	"github.com/feedpollard/pollard/internal/status"
 	"github.com/feedpollard/pollard/policy"
@@ -64,6 +65,14 @@ type Classified struct {
 
 // Good reports whether the answer is that of a feed in good order.
 func (v Classified) Good() bool { return v.Answer.Failure == policy.FailureNone }
+
+// Feeds are the feeds that the answer names, which is a web page.
+func (v *Classified) Feeds() []feedurl.Shown {
+	if v.site == nil {
+		return nil
+	}
+	return v.site.Shown()
+}
 
 // ClassifyUnread decides what an answer means for the feed if its document need not be read for
 // that. Otherwise it reports false, and the result is for [State.ClassifyDocument].

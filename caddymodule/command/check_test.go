@@ -41,6 +41,9 @@ func publisher(t *testing.T, requests *[]string) *httptest.Server {
 		case "/old.xml":
 			http.Redirect(w, r, "/feed.xml", http.StatusFound)
 			return
+		case "/home":
+			io.WriteString(w, "<!DOCTYPE html><link rel=alternate type=application/rss+xml href=/feed.xml>")
+			return
 		case "/page":
 			io.WriteString(w, "<!DOCTYPE html><html>")
 			return
@@ -120,6 +123,10 @@ func TestCheckFails(t *testing.T) {
 	if code != exitFailed || out != server.URL+"/page\n" || !strings.HasSuffix(told, "pollard: not a feed: an HTML page\n") {
 		t.Errorf("exit code %d, %q, %q", code, out, told)
 	}
+	const names = "pollard: not a feed: an HTML page; the page names "
+	if _, told, code := runWithErrors(t, quickCheck(), "", "text", server.URL+"/home"); code != exitFailed || !strings.HasSuffix(told, names+server.URL+"/feed.xml\n") {
+		t.Errorf("a home page: exit code %d, %q", code, told)
+	}
 	for _, tt := range []struct {
 		name string
 		args []string
@@ -136,7 +143,7 @@ func TestCheckFails(t *testing.T) {
 			}
 		})
 	}
-	if len(requests) != 1 {
+	if len(requests) != 2 {
 		t.Errorf("%d requests", len(requests))
 	}
 }

@@ -314,6 +314,17 @@ func (g *Gateway) serveSite(w http.ResponseWriter, r *http.Request, req request,
 	return true
 }
 
+// naming adds the feeds that a web page names to the error of a feed that is one.
+func (g *Gateway) naming(err error, req request) error {
+	u, ok := errors.AsType[*cache.Unavailable](err)
+	if !ok || req.byURL && !g.access.shows(u.Site, req.named) || u.Site == nil {
+		return err
+	}
+	named := *u
+	named.Reason += "; the page names " + status.SomeFeeds(u.Site.Shown())
+	return &named
+}
+
 // serveProblem answers a browser with a page in place of a line of text. It reports false for other
 // clients, and if the site has a page for errors.
 func (g *Gateway) serveProblem(w http.ResponseWriter, r *http.Request, req request, e *poller.Refusal) bool {

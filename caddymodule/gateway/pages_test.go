@@ -171,6 +171,25 @@ func TestErrorsInBrowsers(t *testing.T) {
 	})
 }
 
+// A chosen feed that is a web page: its readers, its page and the log learn which feeds it names.
+func TestChosenPage(t *testing.T) {
+	onGateway(t, "feed /home.xml https://site.example/", func(t *testing.T, g *Gateway, _ *origintest.Origin) {
+		const names = "names https://site.example/atom.xml and https://***@other.example/feed"
+		w := ask(t, g, "GET", "/home.xml", stage.Home)
+		if w.Code != 502 || w.Body.String() != "the URL gives an HTML page, not a feed; the page "+names+"\n" {
+			t.Errorf("%d %s", w.Code, w.Body)
+		}
+		page := ask(t, g, "GET", "/-/feeds?url=https://site.example/", stage.Home).Body.String()
+		if !strings.Contains(page, "This is a web page, not a feed, which "+names+": write the URL of a feed into the configuration. Next try: ") ||
+			strings.Contains(page, "A reader that asks") || strings.Contains(page, "another address now") {
+			t.Errorf("its page: %s", page)
+		}
+		if w := ask(t, g, "GET", "/https://site.example/", stage.Home); w.Code != 200 || !strings.Contains(w.Body.String(), "/https://site.example/atom.xml") {
+			t.Errorf("by URL: %d %s", w.Code, w.Body)
+		}
+	})
+}
+
 func TestPollByHand(t *testing.T) {
 	onGateway(t, "feed /one.xml https://one.example/feed", func(t *testing.T, g *Gateway, o *origintest.Origin) {
 		const form = "application/x-www-form-urlencoded"

@@ -120,7 +120,7 @@ func (g *Gateway) serveFeed(w http.ResponseWriter, r *http.Request, req request)
 	if g.serveSite(w, r, req, err) {
 		return nil
 	}
-	return g.refuse(w, r, err, req)
+	return g.refuse(w, r, g.naming(err, req), req)
 }
 
 // targetOf returns the feed that answers for one that redirects there for the time being, if the

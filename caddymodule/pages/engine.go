@@ -92,6 +92,7 @@ func complete(f status.Feed, v *Viewer) status.Feed {
 	redirected := f.Validators.URL != feedurl.Redact(string(f.URL))
 	key := string(f.URL)
 	f.Alias = feedurl.Shown(v.reachable(key, string(f.Alias))) // before the reason, which names it
+	f.SiteFeeds = slices.DeleteFunc(f.SiteFeeds, func(u feedurl.Shown) bool { return v.reachable(key, string(u)) != string(u) })
 	f = poller.Complete(f)
 	if redirected {
 		f.Validators.URL = v.reachable(key, f.Validators.URL)

@@ -41,7 +41,7 @@ func (c feedContent) Unsaid() string {
 // Remedy says what a person can do about a feed that fails, or nothing.
 func (c feedContent) Remedy() string {
 	switch {
-	case c.Failures == 0 || c.LastFailure == policy.FailureChallenge:
+	case c.Failures == 0 || c.Site || c.LastFailure == policy.FailureChallenge: // or the reason says it
 		return ""
 	case c.LastStatus == http.StatusUnauthorized || c.LastStatus == http.StatusForbidden:
 		return "The site refuses programs, or this one. If the feed opens in a browser, ask its publisher to let Pollard in."

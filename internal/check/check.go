@@ -26,6 +26,7 @@ import (
 	"github.com/feedpollard/pollard/internal/status"
 	"github.com/feedpollard/pollard/policy"
 	"github.com/feedpollard/pollard/policy/document"
+	"github.com/feedpollard/pollard/policy/document/site"
 )
 
 // MaxPolls is how many polls a check makes at most.
@@ -163,6 +164,9 @@ func (x *checker) readFirst() bool {
 	d, err := document.Read(a.Body, a.Header.Get("Content-Type"), a.At)
 	if err != nil {
 		r.Problem = err.Error()
+		if page := site.Read(a.Body, a.Header.Get("Content-Type"), a.URL); len(page.Feeds) > 0 {
+			r.Problem += "; the page names " + status.SomeFeeds(page.Shown())
+		}
 		return false
 	}
 	x.document = d

@@ -32,8 +32,8 @@ func feed(more string) string {
 	}.String()
 }
 
-// site is a site that does everything right, but for what a test changes.
-type site struct {
+// publisher is a site that does everything right, but for what a test changes.
+type publisher struct {
 	body     func() string
 	header   http.Header // in addition; a field without values is left out
 	tag      func() string
@@ -45,7 +45,7 @@ type site struct {
 	requests []*http.Request
 }
 
-func (s *site) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (s *publisher) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.requests = append(s.requests, r)
 	time.Sleep(s.duration)
 	body := s.body()
@@ -87,7 +87,7 @@ func (s *site) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 // poll polls the site with the real client.
-func (s *site) poll(ctx context.Context, ask policy.Ask, compression bool) policy.Answer {
+func (s *publisher) poll(ctx context.Context, ask policy.Ask, compression bool) policy.Answer {
 	client := upstream.New(upstream.WithTransport(transport(func(r *http.Request) (*http.Response, error) {
 		if !compression {
 			r.Header.Del("Accept-Encoding")
@@ -105,7 +105,7 @@ type transport func(*http.Request) (*http.Response, error)
 func (t transport) RoundTrip(r *http.Request) (*http.Response, error) { return t(r) }
 
 // check examines a site in a bubble.
-func check(t *testing.T, s *site) (r *Report) {
+func check(t *testing.T, s *publisher) (r *Report) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		var err error
@@ -150,51 +150,51 @@ func TestFindings(t *testing.T) {
 	}
 	for _, tt := range []struct {
 		name  string
-		site  site
+		site  publisher
 		want  []string // IDs of the findings
 		polls int
 	}{
-		{"nothing", site{body: always(good)}, nil, 4},
-		{"no date", site{body: always(good), header: field("Last-Modified")}, nil, 3},
-		{"no validators", site{body: always(good), header: gone}, []string{"no-validators"}, 2},
-		{"deaf", site{body: always(good), deaf: func(*http.Request) bool { return true }}, []string{"not-honoured"}, 4},
-		{"deaf with compression", site{body: always(good), deaf: func(r *http.Request) bool { return r.Header.Get("Accept-Encoding") != "" }}, []string{"compression-breaks-304"}, 4},
-		{"deaf to the date", site{body: always(good), deaf: func(r *http.Request) bool { return r.Header.Get("If-None-Match") == "" }}, []string{"date-ignored"}, 4},
-		{"a volatile ETag", site{body: always(good), tag: func() string { return time.Now().Format(`"150405"`) }}, []string{"volatile-etag"}, 4},
-		{"a volatile date", site{body: counting("<lastBuildDate>Sat, 01 Jan 2000 00:00:%02d GMT</lastBuildDate>")}, []string{"volatile-document"}, 4},
-		{"volatile entries", site{body: entriesNow}, []string{"volatile-entries"}, 4},
-		{"a change", site{body: after(2, good, strings.Replace(good, "Entry 7", "Entry VII", 1))}, []string{"changed-meanwhile"}, 4},
-		{"a page later", site{body: after(2, good, "<html></html>")}, []string{"unstable"}, 4},
-		{"an error for conditions", site{body: always(good), status: nth(2, 500)}, []string{"conditional-fails"}, 4},
-		{"not compressed", site{body: always(good), noGzip: true}, []string{"not-compressed"}, 4},
-		{"compressed unasked", site{body: always(good), gzipAll: true}, []string{"compressed-unasked"}, 4},
-		{"an ETag without quotes", site{body: always(good), tag: func() string { return "abc" }}, []string{"etag-syntax"}, 4},
-		{"a date of its own", site{body: always(good), header: field("Last-Modified", "yesterday")}, []string{"last-modified-syntax"}, 4},
-		{"a date to come", site{body: always(good), header: field("Last-Modified", "Sat, 20 Jan 2001 10:00:00 GMT")}, []string{"last-modified-future"}, 4},
-		{"no type", site{body: always(good), header: field("Content-Type")}, []string{"no-type"}, 4},
-		{"text/html", site{body: always(good), header: field("Content-Type", "text/html; charset=utf-8")}, []string{"wrong-type"}, 4},
-		{"another format's type", site{body: always(good), header: field("Content-Type", "application/atom+xml")}, []string{"other-type"}, 4},
-		{"Vary: Cookie", site{body: always(good), header: field("Vary", "Accept-Encoding, Cookie")}, []string{"vary"}, 4},
-		{"no Vary", site{body: always(good), header: field("Vary")}, []string{"no-vary"}, 4},
-		{"a cookie", site{body: always(good), header: field("Set-Cookie", "id=s3cret")}, []string{"cookie"}, 4},
-		{"slow", site{body: always(good), duration: 3 * time.Second}, []string{"slow"}, 4},
-		{"a wrong clock", site{body: always(good), header: field("Date", "Fri, 31 Dec 1999 12:00:00 GMT")}, []string{"clock"}, 4},
-		{"no hint", site{body: always(feed("")), header: field("Cache-Control")}, []string{"no-hint"}, 4},
-		{"no-store", site{body: always(good), header: field("Cache-Control", "no-store")}, []string{"not-cacheable"}, 4},
-		{"a month", site{body: always(good), header: field("Cache-Control", "max-age=2592000")}, []string{"long-lifetime"}, 4},
-		{"max-age in words", site{body: always(good), header: field("Cache-Control", "max-age=1h")}, []string{"cache-control-syntax"}, 4},
-		{"Expires in words", site{body: always(good), header: field("Expires", "tomorrow")}, []string{"expires-syntax"}, 4},
-		{"Expires: 0", site{body: always(good), header: field("Expires", "0")}, nil, 4},
-		{"a malformed hint", site{body: always(feed("<ttl>soon</ttl>"))}, []string{"malformed-hint"}, 4},
-		{"WordPress's hint", site{body: always(feed("<sy:updatePeriod>hourly</sy:updatePeriod><sy:updateFrequency>1</sy:updateFrequency>"))}, []string{"hint-ignored"}, 4},
-		{"another self", site{body: always(feed(`<atom:link rel="self" href="http://blog.example/feed.xml"/>`))}, []string{"other-self"}, 4},
-		{"two of one ID", site{body: always(strings.Replace(good, "<guid>https://blog.example/2<", "<guid>https://blog.example/3<", 1))}, []string{"duplicate-ids"}, 4},
-		{"no ID", site{body: always(strings.Replace(good, "<guid>https://blog.example/2</guid>", "", 1))}, []string{"no-ids"}, 4},
-		{"no date of an entry", site{body: always(strings.Replace(good, "Tue, 02 Nov 1999 10:00:00 +0000", "a day", 1))}, []string{"no-dates"}, 4},
-		{"no link", site{body: always(strings.Replace(good, "<link>https://blog.example/2</link>", "", 1))}, []string{"no-links"}, 4},
-		{"not well-formed", site{body: always(strings.Replace(good, "Entry 2", "Day & Night", 1))}, []string{"not-well-formed"}, 4},
-		{"large", site{body: always(strings.Replace(good, "Some words.", strings.Repeat("Many words. ", large/10), 1))}, []string{"large"}, 4},
-		{"too many requests", site{body: always(good), status: nth(2, 429)}, []string{"incomplete"}, 2},
+		{"nothing", publisher{body: always(good)}, nil, 4},
+		{"no date", publisher{body: always(good), header: field("Last-Modified")}, nil, 3},
+		{"no validators", publisher{body: always(good), header: gone}, []string{"no-validators"}, 2},
+		{"deaf", publisher{body: always(good), deaf: func(*http.Request) bool { return true }}, []string{"not-honoured"}, 4},
+		{"deaf with compression", publisher{body: always(good), deaf: func(r *http.Request) bool { return r.Header.Get("Accept-Encoding") != "" }}, []string{"compression-breaks-304"}, 4},
+		{"deaf to the date", publisher{body: always(good), deaf: func(r *http.Request) bool { return r.Header.Get("If-None-Match") == "" }}, []string{"date-ignored"}, 4},
+		{"a volatile ETag", publisher{body: always(good), tag: func() string { return time.Now().Format(`"150405"`) }}, []string{"volatile-etag"}, 4},
+		{"a volatile date", publisher{body: counting("<lastBuildDate>Sat, 01 Jan 2000 00:00:%02d GMT</lastBuildDate>")}, []string{"volatile-document"}, 4},
+		{"volatile entries", publisher{body: entriesNow}, []string{"volatile-entries"}, 4},
+		{"a change", publisher{body: after(2, good, strings.Replace(good, "Entry 7", "Entry VII", 1))}, []string{"changed-meanwhile"}, 4},
+		{"a page later", publisher{body: after(2, good, "<html></html>")}, []string{"unstable"}, 4},
+		{"an error for conditions", publisher{body: always(good), status: nth(2, 500)}, []string{"conditional-fails"}, 4},
+		{"not compressed", publisher{body: always(good), noGzip: true}, []string{"not-compressed"}, 4},
+		{"compressed unasked", publisher{body: always(good), gzipAll: true}, []string{"compressed-unasked"}, 4},
+		{"an ETag without quotes", publisher{body: always(good), tag: func() string { return "abc" }}, []string{"etag-syntax"}, 4},
+		{"a date of its own", publisher{body: always(good), header: field("Last-Modified", "yesterday")}, []string{"last-modified-syntax"}, 4},
+		{"a date to come", publisher{body: always(good), header: field("Last-Modified", "Sat, 20 Jan 2001 10:00:00 GMT")}, []string{"last-modified-future"}, 4},
+		{"no type", publisher{body: always(good), header: field("Content-Type")}, []string{"no-type"}, 4},
+		{"text/html", publisher{body: always(good), header: field("Content-Type", "text/html; charset=utf-8")}, []string{"wrong-type"}, 4},
+		{"another format's type", publisher{body: always(good), header: field("Content-Type", "application/atom+xml")}, []string{"other-type"}, 4},
+		{"Vary: Cookie", publisher{body: always(good), header: field("Vary", "Accept-Encoding, Cookie")}, []string{"vary"}, 4},
+		{"no Vary", publisher{body: always(good), header: field("Vary")}, []string{"no-vary"}, 4},
+		{"a cookie", publisher{body: always(good), header: field("Set-Cookie", "id=s3cret")}, []string{"cookie"}, 4},
+		{"slow", publisher{body: always(good), duration: 3 * time.Second}, []string{"slow"}, 4},
+		{"a wrong clock", publisher{body: always(good), header: field("Date", "Fri, 31 Dec 1999 12:00:00 GMT")}, []string{"clock"}, 4},
+		{"no hint", publisher{body: always(feed("")), header: field("Cache-Control")}, []string{"no-hint"}, 4},
+		{"no-store", publisher{body: always(good), header: field("Cache-Control", "no-store")}, []string{"not-cacheable"}, 4},
+		{"a month", publisher{body: always(good), header: field("Cache-Control", "max-age=2592000")}, []string{"long-lifetime"}, 4},
+		{"max-age in words", publisher{body: always(good), header: field("Cache-Control", "max-age=1h")}, []string{"cache-control-syntax"}, 4},
+		{"Expires in words", publisher{body: always(good), header: field("Expires", "tomorrow")}, []string{"expires-syntax"}, 4},
+		{"Expires: 0", publisher{body: always(good), header: field("Expires", "0")}, nil, 4},
+		{"a malformed hint", publisher{body: always(feed("<ttl>soon</ttl>"))}, []string{"malformed-hint"}, 4},
+		{"WordPress's hint", publisher{body: always(feed("<sy:updatePeriod>hourly</sy:updatePeriod><sy:updateFrequency>1</sy:updateFrequency>"))}, []string{"hint-ignored"}, 4},
+		{"another self", publisher{body: always(feed(`<atom:link rel="self" href="http://blog.example/feed.xml"/>`))}, []string{"other-self"}, 4},
+		{"two of one ID", publisher{body: always(strings.Replace(good, "<guid>https://blog.example/2<", "<guid>https://blog.example/3<", 1))}, []string{"duplicate-ids"}, 4},
+		{"no ID", publisher{body: always(strings.Replace(good, "<guid>https://blog.example/2</guid>", "", 1))}, []string{"no-ids"}, 4},
+		{"no date of an entry", publisher{body: always(strings.Replace(good, "Tue, 02 Nov 1999 10:00:00 +0000", "a day", 1))}, []string{"no-dates"}, 4},
+		{"no link", publisher{body: always(strings.Replace(good, "<link>https://blog.example/2</link>", "", 1))}, []string{"no-links"}, 4},
+		{"not well-formed", publisher{body: always(strings.Replace(good, "Entry 2", "Day & Night", 1))}, []string{"not-well-formed"}, 4},
+		{"large", publisher{body: always(strings.Replace(good, "Some words.", strings.Repeat("Many words. ", large/10), 1))}, []string{"large"}, 4},
+		{"too many requests", publisher{body: always(good), status: nth(2, 429)}, []string{"incomplete"}, 2},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			r := check(t, &tt.site)
@@ -229,10 +229,10 @@ func TestFindings(t *testing.T) {
 func TestNoFeed(t *testing.T) {
 	for _, tt := range []struct {
 		name, want string
-		site       site
+		site       publisher
 	}{
-		{"a page", "not a feed: an HTML page", site{body: func() string { return "<!DOCTYPE html><html></html>" }}},
-		{"an error", "blog.example: status 404", site{body: func() string { return "" }, status: func(int) int { return 404 }}},
+		{"a page", "not a feed: an HTML page", publisher{body: func() string { return "<!DOCTYPE html><html></html>" }}},
+		{"an error", "blog.example: status 404", publisher{body: func() string { return "" }, status: func(int) int { return 404 }}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			r := check(t, &tt.site)
@@ -250,7 +250,7 @@ func TestPauses(t *testing.T) {
 		polls int
 	}{{20 * time.Second, 4}, {time.Hour, 1}} {
 		synctest.Test(t, func(t *testing.T) {
-			s := &site{body: func() string { return feed("<ttl>60</ttl>") }}
+			s := &publisher{body: func() string { return feed("<ttl>60</ttl>") }}
 			began := time.Now()
 			r, err := Run(t.Context(), Options{URL: feedurl.MustParse(address), Rules: policy.DefaultRules(), Spacing: time.Second, Poll: func(ctx context.Context, ask policy.Ask, compression bool) policy.Answer {
 				a := s.poll(ctx, ask, compression)
@@ -268,7 +268,7 @@ func TestRunEndsWithItsContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 		defer cancel()
-		s := &site{body: func() string { return feed("") }}
+		s := &publisher{body: func() string { return feed("") }}
 		r, err := Run(ctx, Options{URL: feedurl.MustParse(address), Rules: policy.DefaultRules(), Spacing: 4 * time.Second, Poll: s.poll})
 		if err == nil || len(s.requests) != 2 {
 			t.Errorf("%+v, %v after %d requests", r, err, len(s.requests))

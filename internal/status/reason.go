@@ -293,6 +293,10 @@ func (w *reason) failed() string {
 		return "The site answered {status}" + either(w.Failures > 1, " to the "+polls, "") +
 			either(asked > 0, " and asked to be left alone for "+Length(asked)+" (Retry-After: {asked})", "") + ".{retry}{served}"
 	case w.Site:
+		if w.Configured {
+			names := either(len(w.SiteFeeds) > 0, ", which names "+SomeFeeds(w.SiteFeeds), "")
+			return "This is a web page, not a feed" + names + ": write the URL of a feed into the configuration.{retry}"
+		}
 		return "This is a web page, not a feed. A reader that asks for it gets a list of the feeds that it names.{when asked}"
 	case w.State == StateUnread && (w.LastFailure == policy.FailureNotFound || w.LastFailure == policy.FailureNotFeed):
 		return "This address never gave a feed{why}.{when asked}"

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/feedpollard/pollard/internal/feedurl"
 	"github.com/feedpollard/pollard/policy"
 )
 
@@ -157,6 +158,9 @@ func TestExplain(t *testing.T) {
 			"The site answered 429 Too Many Requests to the last 3 polls. Next try: tomorrow 04:00 UTC, then less often. Readers keep getting the version of yesterday 09:12 UTC."},
 		{decided(failed(policy.FailureNotFeed, 200), policy.Hints{}, policy.Rhythm{}), Feed{LastStatus: 200, Failures: 1, Site: true},
 			"This is a web page, not a feed. A reader that asks for it gets a list of the feeds that it names. It is looked at again when a reader asks for it, tomorrow 04:00 UTC at the earliest."},
+		{decided(failed(policy.FailureNotFeed, 200), policy.Hints{}, policy.Rhythm{}), Feed{LastStatus: 200, Failures: 1, Site: true, Configured: true,
+			SiteFeeds: []feedurl.Shown{"https://example.com/1", "https://ann:s3cret@example.com/2", "https://example.com/3", "https://example.com/4", "https://example.com/5", "https://example.com/6"}},
+			"This is a web page, not a feed, which names https://example.com/1, https://***@example.com/2, https://example.com/3, https://example.com/4, https://example.com/5 and 1 more: write the URL of a feed into the configuration. Next try: tomorrow 04:00 UTC, then less often."},
 		{decided(good("X-RateLimit-Remaining", "0", "X-RateLimit-Reset", "7500"), policy.Hints{}, policy.Rhythm{}), known,
 			"The site's rate limit (remaining 0; reset 7500) is used up until 14:05 UTC."},
 		{won(policy.HintRateLimit, "", 2*time.Hour), known, "The site's rate limit is used up until 14:00 UTC."},

@@ -38,15 +38,16 @@ type Feed struct {
 	Pause      *Pause        `json:"pause,omitempty"` // of the host or its domain, if that set NextPoll
 	Push       *Push         `json:"push,omitempty"`  // nil: no hub was asked for pushes
 
-	LastPoll    time.Time      `json:"last_poll,omitzero"`    // its end
-	LastStatus  int            `json:"last_status,omitempty"` // 0: there was no response
-	LastResult  Result         `json:"last_result,omitempty"`
-	LastFailure policy.Failure `json:"last_failure,omitempty"`
-	LastError   string         `json:"last_error,omitempty"`
-	Failures    int            `json:"failures,omitempty"` // failed polls in a row
-	Site        bool           `json:"site,omitempty"`     // the last response was a web page that names feeds
-	Polls       []Poll         `json:"polls,omitempty"`    // the last 32 at most, the oldest first
-	Incident    *Incident      `json:"incident,omitempty"` // the current or the last one, until 30 days after its end
+	LastPoll    time.Time       `json:"last_poll,omitzero"`    // its end
+	LastStatus  int             `json:"last_status,omitempty"` // 0: there was no response
+	LastResult  Result          `json:"last_result,omitempty"`
+	LastFailure policy.Failure  `json:"last_failure,omitempty"`
+	LastError   string          `json:"last_error,omitempty"`
+	Failures    int             `json:"failures,omitempty"`   // failed polls in a row
+	Site        bool            `json:"site,omitempty"`       // the last response was a web page that names feeds
+	SiteFeeds   []feedurl.Shown `json:"site_feeds,omitempty"` // that the page names; a list of feeds leaves them out
+	Polls       []Poll          `json:"polls,omitempty"`      // the last 32 at most, the oldest first
+	Incident    *Incident       `json:"incident,omitempty"`   // the current or the last one, until 30 days after its end
 
 	Version      uint64            `json:"version,omitempty"` // its number; 0: the feed has no version
 	VersionSince time.Time         `json:"version_since,omitzero"`

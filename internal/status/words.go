@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/dustin/go-humanize"
+
+	"github.com/feedpollard/pollard/internal/feedurl"
 )
 
 // bracketed returns the text in brackets, after a space; empty stays empty.
@@ -144,6 +146,19 @@ func list(words []string) string {
 		return strings.Join(words, "")
 	}
 	return strings.Join(words[:len(words)-1], ", ") + " and " + words[len(words)-1]
+}
+
+// SomeFeeds lists URLs in a sentence, the first few of them.
+func SomeFeeds(urls []feedurl.Shown) string {
+	const most = 5
+	var words []string
+	for _, u := range urls[:min(len(urls), most)] {
+		words = append(words, u.String())
+	}
+	if more := len(urls) - most; more > 0 {
+		words = append(words, fmt.Sprintf("%d more", more))
+	}
+	return list(words)
 }
 
 // Short writes a length of time for a list, rounded to one unit: "43 min".

@@ -32,6 +32,15 @@ type Page struct {
 	From  string `json:"from,omitempty"`  // URL that redirects led to; empty: the one that was asked for
 }
 
+// Shown returns the URLs of the feeds for people.
+func (p *Page) Shown() []feedurl.Shown {
+	list := make([]feedurl.Shown, 0, len(p.Feeds))
+	for _, f := range p.Feeds {
+		list = append(list, feedurl.Shown(f.URL))
+	}
+	return list
+}
+
 // Feed is a feed that a page names.
 type Feed struct {
 	URL   string `json:"url"` // canonical
