@@ -6,6 +6,7 @@ package cache_test
 import (
 	"fmt"
 	"net"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -26,6 +27,19 @@ var (
 	refused    = unsent(policy.FailureConnect, &net.OpError{Op: "dial", Err: syscall.ECONNREFUSED})
 	noProxy    = unsent(policy.FailureProxy, &net.OpError{Op: "dial", Err: syscall.ECONNREFUSED})
 )
+
+// What is remembered of a name that could not be looked up comes with the time of that.
+func TestReadersLearnWhenANameWasTried(t *testing.T) {
+	bubble(t, "", func(t *testing.T) {
+		g := newGateway(t, func(policy.Ask) policy.Answer { return noName })
+		g.open()
+		if w := g.get(feedURL); w.Code != 502 || strings.Contains(w.Body.String(), "tried") {
+			t.Errorf("just now: %d %s", w.Code, w.Body)
+		}
+		time.Sleep(30 * time.Second)
+		wantBody(t, g.get(feedURL), 502, "no such host; tried 30 s ago")
+	})
+}
 
 // A network that is away is recognized with a feed or two as well as with many, and when
 // it is back they are polled soon. A host that is down, while the network is there, is

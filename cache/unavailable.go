@@ -26,6 +26,9 @@ type Unavailable struct {
 	Alias bool
 	// Site is set if the feed's URL is that of a web page that links to feeds (502).
 	Site *site.Page
+	// Answered says that the site has answered the last poll, and has neither the feed nor asked to be
+	// left alone: other addresses there may do better.
+	Answered bool
 	// Queued says that the feed's first poll waits for its turn behind others of its
 	// host, and that nothing has failed.
 	Queued bool
@@ -77,6 +80,13 @@ func (f *Feed) unavailable(s *feedstate.State, p *inFlight) *Unavailable {
 	case u.Reason == "":
 		u.Reason = "the feed's last poll failed: " + string(s.Last.Failure)
 	}
+	switch u.Status {
+	case http.StatusNotFound, http.StatusGone, http.StatusBadGateway:
+		u.Answered = s.Last.Status != 0
+	}
+	if ago := f.cache.now().Sub(s.Last.At); u.Status == http.StatusBadGateway && s.Last.Result == status.ResultUnsent && ago >= tellAfter {
+		u.Reason += "; tried " + status.Ago(s.Last.At, f.cache.now())
+	}
 	if u.Status == http.StatusGone || u.Status == http.StatusForbidden && s.Last.Failure != policy.FailureAddress {
 		u.RetryAfter = 0
 	}
@@ -88,6 +98,9 @@ func (f *Feed) unavailable(s *feedstate.State, p *inFlight) *Unavailable {
 func (f *Feed) redirects(s *feedstate.State) bool {
 	return s.Last.RedirectTo != "" && s.Feed.Alias == "" && !f.configured()
 }
+
+// tellAfter is after what time readers are told when a poll was tried that could not be sent.
+const tellAfter = 5 * time.Second
 
 // reasonFor returns the text for readers about a failure. It may be public: a response that is not
 // a feed is not quoted, as it may be a page for someone else, and errors of the store are not, as

@@ -203,7 +203,7 @@ func (g *Gateway) discover(r *http.Request, address string) (pages.Site, error) 
 		if refusal.Status == http.StatusInternalServerError {
 			return found, err
 		}
-		found.Feeds, found.Problem = nil, sentence(refusal.Reason)
+		found.Feeds, found.Problem, found.Elsewhere = nil, sentence(refusal.Reason), elsewhere(err)
 	}
 	return found, nil
 }
@@ -325,16 +325,23 @@ func (g *Gateway) naming(err error, req request) error {
 	return &named
 }
 
+// elsewhere reports whether another address of the site may give a feed, as this one does not: the
+// site has answered.
+func elsewhere(err error) bool {
+	u, ok := errors.AsType[*cache.Unavailable](err)
+	return ok && u.Answered || err == errNoFeed
+}
+
 // serveProblem answers a browser with a page in place of a line of text. It reports false for other
 // clients, and if the site has a page for errors.
-func (g *Gateway) serveProblem(w http.ResponseWriter, r *http.Request, req request, e *poller.Refusal) bool {
+func (g *Gateway) serveProblem(w http.ResponseWriter, r *http.Request, req request, e *poller.Refusal, elsewhere bool) bool {
 	if !g.hasPages() || !pages.WantsPage(r) || !req.by.hasToken && e.Handled(r, g.server) {
 		return false
 	}
 	e.Header(w.Header())
-	site := req.by.target
-	if e.Status == http.StatusServiceUnavailable || e.Status == http.StatusGatewayTimeout || e.Status == http.StatusForbidden {
-		site = "" // other addresses of the site would not help
+	site := ""
+	if elsewhere {
+		site = req.by.target
 	}
 	g.pages.ServeProblem(w, r, g.placeOf(r, req.by), e.Status, sentence(e.Reason), site)
 	return true

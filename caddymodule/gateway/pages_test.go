@@ -142,6 +142,11 @@ func TestFinder(t *testing.T) {
 		if w := ask(t, g, "GET", "/-/feeds", stage.Home); !strings.Contains(w.Body.String(), ">2 are fresh</a>. <a href=\"/-/feeds?state=unread\">4 addresses</a> that") {
 			t.Errorf("%s", w.Body)
 		}
+		for _, find := range []string{"https://nope.invalid/feed", "ftp://site.example/feed"} {
+			if w := ask(t, g, "GET", "/?find="+url.QueryEscape(find), stage.Home); strings.Contains(w.Body.String(), "Look for feeds at") {
+				t.Errorf("find %s: another address there would not help: %s", find, w.Body)
+			}
+		}
 	})
 }
 

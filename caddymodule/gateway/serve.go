@@ -210,7 +210,7 @@ func (g *Gateway) refuse(w http.ResponseWriter, r *http.Request, err error, req 
 	} else if c := g.log.Check(zap.DebugLevel, "refused"); c != nil {
 		c.Write(zap.Int("status", e.Status), zap.String("reason", e.Reason), zap.String("feed", feedurl.Redact(feed)))
 	}
-	if g.serveProblem(w, r, req, &e) {
+	if g.serveProblem(w, r, req, &e, elsewhere(err)) {
 		return nil
 	}
 	if hidden || req.by.hasToken {

@@ -221,11 +221,11 @@ func WantsPage(r *http.Request) bool {
 
 // ServeProblem answers a browser with an error page in place of a feed. The text says why, and the
 // field Retry-After that is set in w when to try again. If site
-// is the URL of a page without a feed, the home page of its host is offered.
+// is the URL of a page without a feed that its host has answered for, the home page of the host is offered.
 func (p *Pages) ServeProblem(w http.ResponseWriter, r *http.Request, at Place, code int, text, site string) {
 	v := p.visit(w, r, at, "problem")
 	w.Header().Set("Cache-Control", "no-store") // the next response may be the feed
-	shown := &problem{status: code, Text: "This feed cannot be shown.", More: strings.ReplaceAll(text, "`", ""), Site: Site{URL: feedurl.Shown(site)}}
+	shown := &problem{status: code, Text: "This feed cannot be shown.", More: strings.ReplaceAll(text, "`", ""), Site: Site{URL: feedurl.Shown(site), Elsewhere: site != ""}}
 	if code == http.StatusNotFound || code == http.StatusBadRequest || code == http.StatusGone {
 		shown.Text = "There is no feed at this address."
 	}

@@ -84,6 +84,8 @@ type Site struct {
 	Title   string        `json:"title,omitempty"`
 	Feeds   []Found       `json:"feeds,omitempty"`
 	Problem string        `json:"problem,omitempty"` // why there are none: a sentence
+
+	Elsewhere bool `json:"-"` // the site has answered, so that its home page may name feeds
 }
 
 func (s Site) name() string {
@@ -93,10 +95,10 @@ func (s Site) name() string {
 	return s.URL.String()
 }
 
-// HomePage is the home page of the host of a site without feeds, or "" if the site is one.
+// HomePage is the home page of the host of a site without feeds, or "" if the site is one or does not answer.
 func (s Site) HomePage() string {
 	u, err := url.Parse(string(s.URL))
-	if err != nil || u.Host == "" || len(s.Feeds) > 0 || !s.URL.Open() || (u.Path == "" || u.Path == "/") && u.RawQuery == "" {
+	if err != nil || u.Host == "" || !s.Elsewhere || len(s.Feeds) > 0 || !s.URL.Open() || (u.Path == "" || u.Path == "/") && u.RawQuery == "" {
 		return ""
 	}
 	return u.Scheme + "://" + u.Host + "/"
