@@ -105,12 +105,16 @@ func (a *access) describe(from client, refusal *poller.Refusal) string {
 		return "You come with a token, which this gateway knows."
 	case refusal != nil && from.hasToken:
 		return sentence(refusal.Reason)
+	case refusal != nil && a.tokens != nil:
+		return from.Sentence() + " " + sentence(refusal.Reason) + " If you have a token, use the address with it."
 	case refusal != nil:
 		return from.Sentence() + " " + sentence(refusal.Reason)
 	case a.clients.any:
 		return from.Sentence() + " This gateway serves any client."
+	case a.clients.private && from.Private():
+		return from.Sentence() + " Private addresses may use this gateway."
 	}
-	return from.Sentence() + " The line clients of this gateway covers that."
+	return from.Sentence() + " The gateway's clients line names it."
 }
 
 // checkURL reports why a feed by URL may not be at u: the requested URL, or one that redirects

@@ -128,7 +128,7 @@ func TestSilentProxy(t *testing.T) {
 			if w.Code != tt.want {
 				t.Errorf("%s over %s from %q: %d %s, want %d", tt.target, tt.protocol, tt.address, w.Code, w.Body, tt.want)
 			}
-			if tt.want == 403 && tt.address == "" && !strings.Contains(w.Body.String(), "proxy_set_header X-Forwarded-For $remote_addr;") {
+			if tt.want == 403 && tt.address == "" && !strings.Contains(w.Body.String(), "proxy_set_header X-Forwarded-For $remote_addr") {
 				t.Errorf("%s: the refusal does not say what to write: %s", tt.target, w.Body)
 			}
 		}
@@ -155,8 +155,8 @@ func TestNewFeedsBehindProxyAreLimitedByTheLastAddress(t *testing.T) {
 func TestPagesSayWhoTheyThinkYouAre(t *testing.T) {
 	onSite(t, "servers {\ntrusted_proxies static private_ranges\n}", "feed_gateway {\ntoken alice "+secret+"\n}", func(t *testing.T) {
 		for _, tt := range []struct{ target, address, want string }{
-			{"/", "192.168.1.9", "You come as 192.168.1.9. The line clients of this gateway covers that."},
-			{"/-/about", "192.168.1.9", "You come as 192.168.1.9. The line clients of this gateway covers that."},
+			{"/", "192.168.1.9", "You come as 192.168.1.9. Private addresses may use this gateway."},
+			{"/-/about", "192.168.1.9", "You come as 192.168.1.9. Private addresses may use this gateway."},
 			{"/", "8.8.8.8", "You come as 8.8.8.8. The gateway's clients line does not cover 8.8.8.8"},
 			{"/-/about", "8.8.8.8", "You come as 8.8.8.8. The gateway's clients line does not cover 8.8.8.8"},
 			{"/~" + secret + "/", "8.8.8.8", "You come with a token, which this gateway knows."},
@@ -171,7 +171,7 @@ func TestPagesSayWhoTheyThinkYouAre(t *testing.T) {
 		r.RemoteAddr = "127.0.0.1:1234"
 		w := httptest.NewRecorder()
 		stage.Serve(t, 0, w, r)
-		if !strings.Contains(w.Body.String(), "You come as 127.0.0.1, this machine itself: if you sit at another one") {
+		if !strings.Contains(w.Body.String(), "You come as 127.0.0.1, the machine of Pollard itself. If you sit at another one") {
 			t.Errorf("as this machine: %s", w.Body)
 		}
 	})

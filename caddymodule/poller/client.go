@@ -39,8 +39,8 @@ type doubt string
 const (
 	untrusted doubt = "a proxy at %s forwarded this request, and Caddy does not trust it: " +
 		"the Caddyfile needs `trusted_proxies static %[1]s` and `trusted_proxies_strict` in the global option `servers`"
-	silent doubt = "HTTP/1.0 is how a proxy at %s asks that does not say for whom: " +
-		"it has to send X-Forwarded-For, as nginx does by `proxy_set_header X-Forwarded-For $remote_addr;`, " +
+	silent doubt = "this request came from %s over HTTP/1.0, as from a proxy that does not say for whom it asks: " +
+		"the proxy has to send X-Forwarded-For (nginx: `proxy_set_header X-Forwarded-For $remote_addr`), " +
 		"and the Caddyfile needs `trusted_proxies static %[1]s` and `trusted_proxies_strict` in the global option `servers`"
 	unsaid doubt = "the proxy at %s does not say whose request this is: " +
 		"it has to send the address in X-Forwarded-For, or in another field that `client_ip_headers` names"
@@ -128,7 +128,7 @@ func (c Client) String() string {
 // Sentence tells a client as what it comes, for a page.
 func (c Client) Sentence() string {
 	if c.Address.IsLoopback() && c.doubt == "" && c.fields == nil {
-		return fmt.Sprintf("You come as %s, this machine itself: if you sit at another one, a proxy here does not say for whom it asks, and all who reach it are taken for you.", c)
+		return fmt.Sprintf("You come as %s, the machine of Pollard itself. If you sit at another one, a proxy does not say for whom it asks, and all who reach that proxy come as you do.", c)
 	}
 	return fmt.Sprintf("You come as %s.", c)
 }
