@@ -7,7 +7,7 @@
 //
 // Pages are rendered on the server and work without script. They load nothing from
 // another origin, and their Content-Security-Policy forbids it. Foreign text (titles,
-// User-Agents, URLs, errors) is shown as text. GET changes no state, and POST from
+// User-Agents, URLs, errors) is shown as text. GET changes no state, and a form of
 // another site is refused.
 //
 // They show what a [Source] returns. The caller decides where they are and who may see
@@ -197,9 +197,10 @@ func (p *Pages) serve(v *visit) error {
 		v.w.Header().Set("Allow", allow)
 		return &problem{status: http.StatusMethodNotAllowed, Text: "This page does not accept that method.", More: "Expected " + allow + "."}
 	}
-	var protection http.CrossOriginProtection
-	if protection.Check(v.r) != nil {
-		return &problem{status: http.StatusForbidden, Text: "This form was sent by another site.", More: "Nothing was done. Go to the page itself and try again."}
+	if v.r.Method == http.MethodPost {
+		if problem := ofOtherSite(v.r); problem != nil {
+			return problem
+		}
 	}
 	return serve(p, v)
 }
@@ -246,7 +247,9 @@ const contentSecurityPolicy = "default-src 'none'; style-src 'self'; script-src 
 func (v *visit) setHeaders() {
 	h := v.w.Header()
 	h.Set("Content-Security-Policy", contentSecurityPolicy)
-	h.Set("Referrer-Policy", "no-referrer") // paths may hold a token
+	// Paths may hold a token, so other pages get the origin alone. With no-referrer, the Origin of each form would
+	// be null (Fetch, "append a request Origin header"), as that of a form of another site may be.
+	h.Set("Referrer-Policy", "strict-origin")
 	h.Set("X-Content-Type-Options", "nosniff")
 	h.Set("Cross-Origin-Opener-Policy", "same-origin")
 	h.Set("Cross-Origin-Resource-Policy", "same-origin")

@@ -48,6 +48,26 @@ func SiteAddress(r *http.Request) string {
 	return Scheme(r) + "://" + cmp.Or(forwarded, host)
 }
 
+// OwnOrigin reports whether an Origin (RFC 6454 section 7) is that of the site of a request: its host is
+// one of the two names, and its port that of the name, if that has one. Many proxies leave the port out
+// of the Host that they send.
+func OwnOrigin(r *http.Request, origin string) bool {
+	from, err := url.Parse(origin)
+	if err != nil || from.Host == "" { // "null" for one: that of a sandbox
+		return false
+	}
+	host, forwarded := Hosts(r)
+	return isOrigin(from, host) || forwarded != "" && isOrigin(from, forwarded)
+}
+
+func isOrigin(from *url.URL, name string) bool {
+	if !strings.EqualFold(HostName(from.Host), HostName(name)) {
+		return false
+	}
+	_, port, err := net.SplitHostPort(name)
+	return err != nil || port == cmp.Or(from.Port(), map[string]string{"http": "80", "https": "443"}[from.Scheme])
+}
+
 // SiteToWrite returns the site address that the Caddyfile needs before clients are admitted by their
 // address alone under the names of a request, or "" if they are. The server may be nil.
 //

@@ -1,0 +1,38 @@
+// Copyright 2026 The Pollard Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package pages
+
+import (
+	"fmt"
+	"net/http"
+
+	"github.com/feedpollard/pollard/caddymodule/poller"
+	"github.com/feedpollard/pollard/internal/feedurl"
+)
+
+// ofOtherSite returns why a form is refused that a page of another site may have sent, or nil.
+//
+// Browsers say which site a request is from (W3C Fetch Metadata), but over plain HTTP only to localhost.
+// There they name the origin of each form. A request with neither comes from a program.
+func ofOtherSite(r *http.Request) *problem {
+	refused := &problem{status: http.StatusForbidden, Text: "This form was sent by another site.", More: "Nothing was done. Go to the page itself and try again."}
+	origin := r.Header.Get("Origin")
+	switch site := r.Header.Get("Sec-Fetch-Site"); {
+	case site == "same-origin", site == "none":
+		return nil
+	case site != "":
+		return refused
+	case r.Header["Origin"] == nil, poller.OwnOrigin(r, origin):
+		return nil
+	}
+	host, forwarded := poller.Hosts(r)
+	if forwarded != "" {
+		host += " and " + forwarded
+	}
+	if origin != "null" {
+		refused.More = fmt.Sprintf("Nothing was done. It came from %s, and was sent to %s. If that is one site, the proxy in front of it has to pass on Host.",
+			feedurl.Short(origin, maxTitle), feedurl.Short(host, maxTitle))
+	}
+	return refused
+}
