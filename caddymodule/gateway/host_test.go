@@ -4,6 +4,8 @@
 package gateway
 
 import (
+	"fmt"
+	"net/http/httptest"
 	"strings"
 	"testing"
 
@@ -93,61 +95,124 @@ func TestNamesBehindProxy(t *testing.T) {
 	})
 }
 
-// A page of another site adds no feed: neither as an image nor by a script nor by prefetching.
-func TestPagesOfOtherSitesAddNoFeeds(t *testing.T) {
-	onGateway(t, "token alice "+secret, func(t *testing.T, g *Gateway, o *origintest.Origin) {
-		if w := ask(t, g, "GET", "/https://known.example/feed", stage.Home); w.Code != 200 {
-			t.Fatal(w.Code)
-		}
-		for name, tt := range map[string]struct {
-			adds   bool
-			header []string
-		}{
-			"a reader":              {true, nil},
-			"a reader with a page":  {true, []string{"Referer", "http://feeds.home.arpa:8080/x"}},
-			"a link":                {true, []string{"Sec-Fetch-Site", "cross-site", "Sec-Fetch-Dest", "document", "Accept", "text/html"}},
-			"a link over http":      {true, []string{"Referer", "https://evil.example/", "Accept", "text/html,*/*;q=0.8"}},
-			"a page of this site":   {true, []string{"Sec-Fetch-Site", "same-origin", "Sec-Fetch-Dest", "document"}},
-			"a reader of Electron":  {true, []string{"Sec-Fetch-Site", "cross-site", "Sec-Fetch-Mode", "cors", "Sec-Fetch-Dest", "empty", "Accept", "*/*"}},
-			"a script":              {false, []string{"Sec-Fetch-Site", "cross-site", "Sec-Fetch-Mode", "cors", "Sec-Fetch-Dest", "empty", "Origin", "https://evil.example"}},
-			"a script without CORS": {false, []string{"Sec-Fetch-Site", "cross-site", "Sec-Fetch-Mode", "no-cors", "Sec-Fetch-Dest", "empty"}},
-			"a sibling with CORS":   {false, []string{"Sec-Fetch-Site", "same-site", "Sec-Fetch-Mode", "cors", "Sec-Fetch-Dest", "empty"}},
-			"an image":              {false, []string{"Sec-Fetch-Site", "cross-site", "Sec-Fetch-Dest", "image"}},
-			"a script of a sibling": {false, []string{"Sec-Fetch-Site", "same-site", "Sec-Fetch-Dest", "empty"}},
-			"a frame":               {false, []string{"Sec-Fetch-Site", "cross-site", "Sec-Fetch-Dest", "iframe", "Accept", "text/html"}},
-			"speculation rules":     {false, []string{"Sec-Purpose", "prefetch;prerender", "Sec-Fetch-Site", "none", "Sec-Fetch-Dest", "document", "Accept", "text/html"}},
-			"an image over http":    {false, []string{"Referer", "http://evil.example/page", "Accept", "image/*"}},
-			"a script over http":    {false, []string{"Origin", "http://evil.example", "Accept", "*/*"}},
-			"a script of a sandbox": {false, []string{"Origin", "null"}},
-		} {
-			before := len(o.Requests())
-			for target, want := range map[string]int{"/https://known.example/feed": 200, "/~" + secret + "/https://token-" + word(name) + ".example/feed": 200} {
-				if w := ask(t, g, "GET", target, stage.Home, tt.header...); w.Code != want {
-					t.Errorf("%s, %s: %d %s", name, target, w.Code, w.Body)
+// kind is what a request may have by URL.
+type kind int
+
+const (
+	anything  kind = iota // a feed, and a new one
+	knownOnly             // a feed that is known
+	nothing               // the same 403 for every feed
+)
+
+// senders are requests for feeds with the fields by which their senders are told apart. Those of browsers are of
+// Chromium 156 and Firefox 153.
+var senders = map[string]struct {
+	may    kind
+	header []string
+}{
+	"a reader":                       {anything, nil},
+	"newsboat":                       {anything, []string{"Accept", "*/*"}},
+	"a reader with a page":           {anything, []string{"Referer", "http://feeds.home.arpa:8080/x"}},
+	"a reader with a Referer":        {knownOnly, []string{"Referer", "http://reader.example/", "Accept", "*/*"}},
+	"a link":                         {anything, []string{"Sec-Fetch-Site", "cross-site", "Sec-Fetch-Mode", "navigate", "Sec-Fetch-Dest", "document", "Accept", "text/html", "Referer", "https://evil.example/"}},
+	"a link of a sibling":            {anything, []string{"Sec-Fetch-Site", "same-site", "Sec-Fetch-Mode", "navigate", "Sec-Fetch-Dest", "document", "Accept", "text/html"}},
+	"a link over http":               {anything, []string{"Referer", "https://evil.example/", "Accept", "text/html,*/*;q=0.8"}},
+	"an address typed":               {anything, []string{"Sec-Fetch-Site", "none", "Sec-Fetch-Mode", "navigate", "Sec-Fetch-Dest", "document", "Accept", "text/html"}},
+	"a page of this site":            {anything, []string{"Sec-Fetch-Site", "same-origin", "Sec-Fetch-Dest", "document"}},
+	"a script of this site":          {anything, []string{"Sec-Fetch-Site", "same-origin", "Sec-Fetch-Mode", "cors", "Sec-Fetch-Dest", "empty", "Origin", "http://feeds.home.arpa", "Referer", "http://feeds.home.arpa/"}},
+	"a reader of Electron":           {anything, []string{"Sec-Fetch-Site", "cross-site", "Sec-Fetch-Mode", "cors", "Sec-Fetch-Dest", "empty", "Accept", "*/*"}},
+	"a reader of Electron, the same": {anything, []string{"Sec-Fetch-Site", "same-site", "Sec-Fetch-Mode", "cors", "Sec-Fetch-Dest", "empty"}},
+	"an extension of Chromium":       {anything, []string{"Sec-Fetch-Site", "none", "Sec-Fetch-Mode", "cors", "Sec-Fetch-Dest", "empty", "Accept", "*/*"}},
+	"an extension of Firefox":        {anything, []string{"Sec-Fetch-Site", "same-origin", "Sec-Fetch-Mode", "cors", "Sec-Fetch-Dest", "empty", "Accept", "*/*"}},
+	"an extension without rights":    {nothing, []string{"Sec-Fetch-Site", "cross-site", "Sec-Fetch-Mode", "cors", "Sec-Fetch-Dest", "empty", "Origin", "moz-extension://5d7d9cf4", "Accept", "*/*"}},
+
+	"a script":              {nothing, []string{"Sec-Fetch-Site", "cross-site", "Sec-Fetch-Mode", "cors", "Sec-Fetch-Dest", "empty", "Origin", "https://evil.example"}},
+	"a script without CORS": {nothing, []string{"Sec-Fetch-Site", "cross-site", "Sec-Fetch-Mode", "no-cors", "Sec-Fetch-Dest", "empty"}},
+	"a sibling with CORS":   {nothing, []string{"Sec-Fetch-Site", "same-site", "Sec-Fetch-Mode", "cors", "Sec-Fetch-Dest", "empty", "Origin", "https://evil.home.arpa"}},
+	"an image":              {nothing, []string{"Sec-Fetch-Site", "cross-site", "Sec-Fetch-Mode", "no-cors", "Sec-Fetch-Dest", "image", "Accept", "image/*"}},
+	"a script of a sibling": {nothing, []string{"Sec-Fetch-Site", "same-site", "Sec-Fetch-Mode", "no-cors", "Sec-Fetch-Dest", "empty"}},
+	"a frame":               {nothing, []string{"Sec-Fetch-Site", "cross-site", "Sec-Fetch-Mode", "navigate", "Sec-Fetch-Dest", "iframe", "Accept", "text/html"}},
+	"an object":             {nothing, []string{"Sec-Fetch-Site", "cross-site", "Sec-Fetch-Mode", "navigate", "Sec-Fetch-Dest", "object", "Accept", "text/html"}},
+	"a prefetch":            {nothing, []string{"Sec-Fetch-Site", "cross-site", "Sec-Fetch-Mode", "no-cors", "Sec-Fetch-Dest", "empty", "Sec-Purpose", "prefetch", "Accept", "text/html"}},
+	"a prefetch over http":  {nothing, []string{"Sec-Purpose", "prefetch", "Accept", "text/html"}},
+	"speculation rules":     {nothing, []string{"Sec-Purpose", "prefetch;prerender", "Sec-Fetch-Site", "none", "Sec-Fetch-Dest", "document", "Accept", "text/html"}},
+	"an image over http":    {knownOnly, []string{"Referer", "http://evil.example/page", "Accept", "image/*"}},
+	"a script over http":    {nothing, []string{"Origin", "http://evil.example", "Accept", "*/*"}},
+	"a page that links":     {nothing, []string{"Origin", "http://evil.example", "Accept", "text/html"}},
+	"a script of a sandbox": {nothing, []string{"Origin", "null"}},
+}
+
+// A page of another site gets no feed by URL, adds none, and does not learn which are known: neither as an
+// image nor by a script nor by prefetching. With the line cors it gets those that are known. Readers get all.
+func TestPagesOfOtherSites(t *testing.T) {
+	for _, cors := range []string{"", "cors\n"} {
+		onGateway(t, cors+"token alice "+secret, func(t *testing.T, g *Gateway, o *origintest.Origin) {
+			for name, tt := range senders {
+				known, new := "/https://known.example/"+word(name), "/https://new.example/"+word(name)
+				if w := ask(t, g, "GET", known, stage.Home); w.Code != 200 {
+					t.Fatal(w.Code)
+				}
+				before := len(o.Requests())
+				gotKnown, gotNew := ask(t, g, "GET", known, stage.Home, tt.header...), ask(t, g, "GET", new, stage.Home, tt.header...)
+				may := tt.may
+				if cors != "" && may == nothing {
+					may = knownOnly
+				}
+				if (gotKnown.Code == 200) != (may != nothing) || (gotNew.Code == 200) != (may == anything) {
+					t.Errorf("%s, cors %v: %d for a known feed, %d for a new one", name, cors != "", gotKnown.Code, gotNew.Code)
+				}
+				if may == nothing && (gotKnown.Code != 403 || fmt.Sprint(gotKnown.Code, gotKnown.Header(), gotKnown.Body) != fmt.Sprint(gotNew.Code, gotNew.Header(), gotNew.Body)) {
+					t.Errorf("%s: %v %s for a known feed, %v %s for a new one", name, gotKnown.Header(), gotKnown.Body, gotNew.Header(), gotNew.Body)
+				}
+				if gotNew.Code == 403 && (gotNew.Header().Get("Cache-Control") != "no-store" || !strings.Contains(gotNew.Body.String(), "open it in a window of its own")) {
+					t.Errorf("%s: the error does not say what to do: %v %s", name, gotNew.Header(), gotNew.Body)
+				}
+				for _, w := range []*httptest.ResponseRecorder{gotKnown, gotNew, ask(t, g, "GET", "/https://none.example/", stage.Home), ask(t, g, "GET", "/http:///", stage.Home)} {
+					if policy := w.Header().Get("Cross-Origin-Resource-Policy"); policy != "same-origin" && cors == "" || policy != "" && cors != "" && w.Code == 200 {
+						t.Errorf("%s, cors %v: %d with Cross-Origin-Resource-Policy %q", name, cors != "", w.Code, policy)
+					}
+				}
+				ask(t, g, "GET", "/?find=found.example/"+word(name), stage.Home, tt.header...)
+				if w := ask(t, g, "GET", "/~"+secret+"/https://token.example/"+word(name), stage.Home, tt.header...); w.Code != 200 {
+					t.Errorf("%s with a token: %d %s", name, w.Code, w.Body)
+				}
+				for _, r := range o.Requests()[before:] {
+					if strings.Contains(r.URL, "new.example") && may != anything || strings.Contains(r.URL, "found.example") && tt.may != anything {
+						t.Errorf("%s, cors %v: %s was polled", name, cors != "", r.URL)
+					}
 				}
 			}
-			for _, target := range []string{"/https://" + word(name) + ".example/feed", "/?find=found-" + word(name) + ".example"} {
-				ask(t, g, "GET", target, stage.Home, tt.header...)
+		})
+	}
+}
+
+// SimplePie sends the address of the feed as Referer. Behind a proxy that sends another Host, that is of another host.
+func TestRefererOfTheFeedItself(t *testing.T) {
+	onGateway(t, "feed /one.xml https://one.example/feed", func(t *testing.T, g *Gateway, _ *origintest.Origin) {
+		for target, tests := range map[string]map[string]int{
+			"/https://new.example/feed?a=b": {
+				"http://reader.example/https://new.example/feed?a=c": 403, "http://reader.example/feed?a=b": 403, "http://reader.example/": 403, "%": 403,
+				"http://feeds.example/https://new.example/feed?a=b": 200,
+			},
+			"/https:/merged.example/feed": {"http://feeds.example/https://merged.example/feed": 200}, // nginx merges slashes
+		} {
+			for _, want := range []int{403, 200} { // first those that do not add it
+				for referer, status := range tests {
+					if status != want {
+						continue
+					}
+					if w := ask(t, g, "GET", target, stage.Home, "Referer", referer, "Accept", "application/rss+xml, */*;q=0.1"); w.Code != want {
+						t.Errorf("%s with the Referer %s: %d %s", target, referer, w.Code, w.Body)
+					}
+				}
 			}
-			want := 1 // with the token
-			if tt.adds {
-				want = 3
-			}
-			if strings.HasPrefix(name, "a reader of") {
-				want = 2 // only a page looks for feeds
-			}
-			if got := len(o.Requests()) - before; got != want {
-				t.Errorf("%s: %d new feeds, want %d", name, got, want)
-			}
-		}
-		w := ask(t, g, "GET", "/https://more.example/feed", stage.Home, "Sec-Fetch-Site", "cross-site", "Sec-Fetch-Dest", "image")
-		if w.Code != 403 || !strings.Contains(w.Body.String(), "open it in a window of its own") {
-			t.Errorf("the error does not say what to do: %d %s", w.Code, w.Body)
 		}
 	})
 }
 
-func word(text string) string { return strings.ReplaceAll(strings.ToLower(text), " ", "-") }
+func word(text string) string {
+	return strings.NewReplacer(" ", "-", ",", "").Replace(strings.ToLower(text))
+}
 
 // Answers by URL depend on the client; only its own answers may be read by scripts
 // of other sites; and a request may ask for one version alone.

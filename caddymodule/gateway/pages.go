@@ -258,6 +258,9 @@ func (g *Gateway) own(r *http.Request, u feedurl.URL) (feed string, own bool) {
 // feedsAt returns the feed at a URL or, if it is a web page, its title and the feeds that it names.
 func (g *Gateway) feedsAt(r *http.Request, by urlRequest, u feedurl.URL) (title string, found []pages.Found, err error) {
 	from := g.clientOf(r, by)
+	if !by.hasToken && ofOtherSite(r) {
+		return "", nil, errOtherSite
+	}
 	if refusal := g.access.authorize(from, u); refusal != nil && g.chosen[u.String()] == "" {
 		return "", nil, refusal
 	}

@@ -49,6 +49,8 @@ func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyht
 		h := w.Header()
 		h.Set("Access-Control-Allow-Origin", "*")
 		h.Set("Access-Control-Expose-Headers", "Age, Cache-Status, ETag, Retry-After")
+	} else if req.byURL {
+		w.Header().Set("Cross-Origin-Resource-Policy", "same-origin") // no page learns whether a feed is known
 	}
 	if !isFeed {
 		return g.refuse(w, r, noSuchPath(""), req)
@@ -239,13 +241,16 @@ func (g *Gateway) find(r *http.Request, req *request) (*cache.Feed, error) {
 		}
 		requested, feed, err := g.feed(r.Context(), req.configured)
 		req.alias = feed != requested
-		if err == nil && !ofOtherSite(r) {
+		if err == nil && !mayBeOfOtherSite(r) {
 			requested.Ask(0) // it is the operator's while it is configured
 			if feed != requested {
 				feed.Ask(store.Operator)
 			}
 		}
 		return feed, err
+	}
+	if !g.CORS && !req.by.hasToken && ofOtherSite(r) {
+		return nil, errOtherSite // before all that differs by feed
 	}
 	u, err := g.urlOf(r.Context(), req.by.target)
 	if err != nil {
@@ -301,7 +306,7 @@ func (g *Gateway) feedFor(r *http.Request, from client, u feedurl.URL, icons boo
 	if err != nil {
 		return nil, err
 	}
-	owner, asks := g.access.ownerOf(g.engine, from, u.String()), from.hasToken || !ofOtherSite(r)
+	owner, asks := g.access.ownerOf(g.engine, from, u.String()), from.hasToken || !mayBeOfOtherSite(r)
 	switch {
 	case icons && feed.New() && g.recent.has(from.Address, u.Name()):
 		return nil, errNoFeed // it looks for an icon at the host of a feed, which here is the gateway
@@ -355,8 +360,9 @@ func (g *Gateway) feedFor(r *http.Request, from client, u feedurl.URL, icons boo
 // feeds are small.
 const maxPublicURL = 2048
 
-// errOtherSite refuses a new feed to a request that a page of another site may have sent.
-var errOtherSite error = forbidden("a page of another site requested this feed, and only a reader or a person adds one: " +
+// errOtherSite refuses a feed by URL to a request that a page of another site has sent, and a new one to
+// a request that it may have sent.
+var errOtherSite error = forbidden("a page of another site sent this request, or a browser did before you asked for the feed: " +
 	"give the address to your reader, open it in a window of its own, or use an address with a `token`")
 
 // noSuchPath returns the error for a path without a feed. The path is escaped, as handle_errors may
