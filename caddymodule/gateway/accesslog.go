@@ -33,8 +33,21 @@ func withoutToken(uri string) string {
 	})
 }
 
+// mayHaveToken reports whether a token may be in the URL of a request, or in a URL in another field, such
+// as Referer.
 func (g *Gateway) mayHaveToken(r *http.Request) bool {
-	return g.access.tokens != nil && tokenInURI.MatchString(sentURI(r))
+	return g.access.tokens != nil && (tokenInURI.MatchString(sentURI(r)) || fieldHasToken(r.Header))
+}
+
+func fieldHasToken(h http.Header) bool {
+	for _, values := range h {
+		for _, value := range values {
+			if strings.ContainsAny(value, "~%") && tokenInURI.MatchString(value) {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // sentURI returns the target of a request as it was sent.

@@ -402,7 +402,7 @@ func TestTokensMakeNoLog(t *testing.T) {
 func TestTokensAreInNoLog(t *testing.T) {
 	log := filepath.Join(t.TempDir(), "all.log")
 	file := "output file " + log + " {\nroll_disabled\n}\n"
-	site := "log own {\nno_hostname\n" + file + "}\nlog_name own\nfeed_gateway {\nclients any\nallow new.example none.example\ntoken alice " + secret + "\n}"
+	site := "log own {\nno_hostname\n" + file + "}\nlog_name own\nroute {\nfeed_gateway {\nclients any\nallow new.example none.example\nfeed /one.xml https://one.example/feed\ntoken alice " + secret + "\n}\nrespond /of-the-site yes\n}"
 	onSite(t, "log all {\n"+file+"level DEBUG\n}", site, func(t *testing.T) {
 		left, leave := context.WithCancel(t.Context())
 		leave()
@@ -410,19 +410,28 @@ func TestTokensAreInNoLog(t *testing.T) {
 			ctx    context.Context
 			target string
 			want   int
+			field  string
 		}{
-			{left, "/~" + secret + "/https://new.example/feed", 499},
-			{left, "/~" + secret + "/-/feeds", 499},
-			{left, "/https://none.example/feed", 499},
-			{t.Context(), "/%257e" + secret + "/https://new.example/feed", 404},
-			{t.Context(), "/%25257E" + secret + "/x", 404},
-			{t.Context(), "/x/%257E" + secret + "/x", 404},
-			{t.Context(), "/~" + secret + "/https:///", 400},
-			{t.Context(), "/~" + secret + "/https://new.example/feed", 200},
+			{left, "/~" + secret + "/https://new.example/feed", 499, ""},
+			{left, "/~" + secret + "/-/feeds", 499, ""},
+			{left, "/https://none.example/feed", 499, ""},
+			{t.Context(), "/%257e" + secret + "/https://new.example/feed", 404, ""},
+			{t.Context(), "/%25257E" + secret + "/x", 404, ""},
+			{t.Context(), "/x/%257E" + secret + "/x", 404, ""},
+			{t.Context(), "/~" + secret + "/https:///", 400, ""},
+			{t.Context(), "/~" + secret + "/https://new.example/feed", 200, ""},
+			{t.Context(), "/one.xml", 200, "Referer"},
+			{t.Context(), "/https://new.example/feed", 200, "X-Original-Uri"},
+			{t.Context(), "/https://denied.example/feed", 403, "Referer"},
+			{t.Context(), "/-/about", 200, "Referer"},
+			{t.Context(), "/of-the-site", 200, "Referer"},
 		} {
 			r, w := httptest.NewRequest("GET", "http://feeds.test"+tt.target, nil), httptest.NewRecorder()
 			r.RemoteAddr = stage.Outside + ":1234"
 			r.RequestURI = tt.target
+			if tt.field != "" {
+				r.Header.Set(tt.field, "http://feeds.test/%7E"+secret+"/https://new.example/feed")
+			}
 			stage.Serve(t, 0, w, r.WithContext(tt.ctx))
 			if w.Code != tt.want || w.Code == 404 && strings.Contains(w.Body.String(), secret) {
 				t.Errorf("%s: %d %s, want %d", tt.target, w.Code, w.Body, tt.want)
@@ -432,7 +441,7 @@ func TestTokensAreInNoLog(t *testing.T) {
 		if err != nil || strings.Contains(string(text), secret) {
 			t.Errorf("%v, the log has the token:\n%s", err, text)
 		}
-		if got := strings.Count(string(text), `"logger":"http.log.access.own"`); got < 8 {
+		if got := strings.Count(string(text), `"logger":"http.log.access.own"`); got < 13 {
 			t.Errorf("%d requests are in the log that log_name names:\n%s", got, text)
 		}
 		if strings.Contains(string(text), `"level":"error"`) {
