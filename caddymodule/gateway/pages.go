@@ -109,6 +109,7 @@ func (g *Gateway) placeOf(r *http.Request, by urlRequest) pages.Place {
 	}
 	if at.Member {
 		at.Viewer, at.Unlisted = g.viewer(from.group, poller.SiteAddress(r)+basePath(r)), from.group == 0
+		at.Viewer.OnlyNamed = from.hasToken
 	}
 	return at
 }

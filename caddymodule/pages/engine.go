@@ -214,12 +214,15 @@ func (e *engineSource) Readers(ctx context.Context, v *Viewer) (status.Readers, 
 // maxDays is how many days of traffic are shown.
 const maxDays = 400
 
-// Savings returns what origins were spared. Of a gateway, it is the sum over all gateways, so that it does not say
-// what one person reads.
+// Savings returns what origins were spared. Of a gateway, it is the sum over all gateways, or of the feeds that the
+// configuration names.
 func (e *engineSource) Savings(ctx context.Context, v *Viewer, limit int) (status.Savings, error) {
 	counted, named := v.shownKey, v.shownKey
 	if e.shield == "" {
 		counted, named = func(key string) bool { return !poller.IsShielded(key) }, v.Named
+	}
+	if v.OnlyNamed {
+		counted = named
 	}
 	traffic := e.engine.Traffic(ctx, counted, named)
 	saved := status.Savings{Total: traffic.Total, Days: []status.DayTraffic{}, Origins: []status.OriginTraffic{}}

@@ -46,6 +46,9 @@ type Viewer struct {
 	// Named reports whether the configuration of the gateway names a feed: only of these it is shown
 	// how many ask. Nil: of all.
 	Named func(key string) bool
+	// OnlyNamed says that sums are of these feeds too: with a token, one would learn from others how much
+	// another reads.
+	OnlyNamed bool
 	// MayReach reports whether the viewer may get what a URL gives by the feed of a key, which
 	// redirects there or names it. Of other URLs only the host is shown. Nil: of all.
 	MayReach func(key string, u feedurl.URL) bool
