@@ -4,8 +4,11 @@
 package gateway
 
 import (
+	"bufio"
 	"context"
+	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -58,6 +61,37 @@ func TestGatewayInEveryProtocol(t *testing.T) {
 					}
 				}
 			}
+		}
+	})
+}
+
+// A client that sends a form which is refused sees why, although it reads nothing before it has sent all.
+func TestRefusalOfALongForm(t *testing.T) {
+	at := loopback.FreeAddress(t)
+	stage.RunInstance(t, "", "http://"+at+" {\nbind 127.0.0.1\nfeed_gateway {\ntoken alice "+secret+"\n}\n}\n", func(*stage.Stage, string) {
+		list := "--b\r\nContent-Disposition: form-data; name=\"opml\"; filename=\"a\"\r\n\r\n" + strings.Repeat("<!-- -->", 3<<20)
+		for _, tt := range []struct {
+			path, contentType, origin string
+			status                    int
+		}{
+			{"/-/opml", "multipart/form-data; boundary=b", "http://" + at, 413},
+			{"/-/opml", "application/pdf", "http://" + at, 400},
+			{"/-/opml", "multipart/form-data; boundary=b", "http://evil.example", 403},
+			{"/~wrong-token/-/opml", "multipart/form-data; boundary=b", "http://" + at, 403},
+			{"/-/refresh", "application/x-www-form-urlencoded", "http://" + at, 400},
+			{"/-/savings", "application/x-www-form-urlencoded", "http://" + at, 405},
+		} {
+			conn, err := net.Dial("tcp", at)
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, err = fmt.Fprintf(conn, "POST %s HTTP/1.1\r\nHost: %s\r\nOrigin: %s\r\nContent-Type: %s\r\nContent-Length: %d\r\n\r\n%s", tt.path, at, tt.origin, tt.contentType, len(list), list)
+			if err != nil {
+				t.Errorf("%s as %s from %s: %v", tt.path, tt.contentType, tt.origin, err)
+			} else if resp, err := http.ReadResponse(bufio.NewReader(conn), nil); err != nil || resp.StatusCode != tt.status {
+				t.Errorf("%s as %s from %s: %v %v, want %d", tt.path, tt.contentType, tt.origin, resp, err, tt.status)
+			}
+			conn.Close()
 		}
 	})
 }

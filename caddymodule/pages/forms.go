@@ -5,7 +5,9 @@ package pages
 
 import (
 	"fmt"
+	"io"
 	"net/http"
+	"time"
 
 	"github.com/feedpollard/pollard/caddymodule/poller"
 	"github.com/feedpollard/pollard/internal/feedurl"
@@ -35,4 +37,20 @@ func ofOtherSite(r *http.Request) *problem {
 			feedurl.Short(origin, maxTitle), feedurl.Short(host, maxTitle))
 	}
 	return refused
+}
+
+const (
+	// formTime is how long a client may take for a form that is refused.
+	formTime = uploadWait + uploadTime
+	// maxDrained is how much of it is read, in bytes.
+	maxDrained = 32 << 20
+)
+
+// drain reads the rest of a form that is refused. If the connection were closed before, the client would be
+// reset while it sends, and would not see the answer (RFC 9112 section 9.6).
+func (v *visit) drain(form io.Reader, until time.Time) {
+	sending := http.NewResponseController(v.w)
+	_ = sending.SetReadDeadline(until)            // all of Caddy's servers can
+	_, _ = io.CopyN(io.Discard, form, maxDrained) // the client may be gone
+	_ = sending.SetReadDeadline(time.Time{})
 }

@@ -10,6 +10,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -20,12 +21,13 @@ import (
 // slowUpload is a list that never ends, on a connection with a deadline.
 type slowUpload struct {
 	*httptest.ResponseRecorder
-	late chan struct{}
+	late  chan struct{}
+	first sync.Once
 }
 
 func (u *slowUpload) SetReadDeadline(at time.Time) error {
 	if !at.IsZero() {
-		time.AfterFunc(time.Until(at), func() { close(u.late) })
+		time.AfterFunc(time.Until(at), func() { u.first.Do(func() { close(u.late) }) })
 	}
 	return nil
 }
@@ -45,7 +47,7 @@ func TestUploadsAreBounded(t *testing.T) {
 		status := make(chan int, 8)
 		for range cap(status) {
 			go func() {
-				w := &slowUpload{httptest.NewRecorder(), make(chan struct{})}
+				w := &slowUpload{ResponseRecorder: httptest.NewRecorder(), late: make(chan struct{})}
 				r := httptest.NewRequest("POST", "/-/opml", io.MultiReader(strings.NewReader(head), w))
 				r.Header.Set("Content-Type", "multipart/form-data; boundary=b")
 				p.ServeHTTP(w, r, at, "opml")

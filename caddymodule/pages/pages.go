@@ -159,8 +159,11 @@ type visit struct {
 // ServeHTTP serves the page of a name: "" is the home page, the others are what
 // stands behind [Place.Below] in a path. "favicon.ico" may be served at the root too.
 func (p *Pages) ServeHTTP(w http.ResponseWriter, r *http.Request, at Place, name string) {
-	v := p.visit(w, r, at, name)
+	v, form, until := p.visit(w, r, at, name), r.Body, time.Now().Add(formTime)
 	if err := p.serve(v); err != nil {
+		if r.Method == http.MethodPost {
+			v.drain(form, until)
+		}
 		p.refuse(v, err)
 	}
 }
