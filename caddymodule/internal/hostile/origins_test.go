@@ -338,8 +338,8 @@ func (o *hostileOrigin) warm(c *child, i int) {
 
 // allowed are the header fields that readers of a gateway may get.
 var allowed = []string{
-	"Cache-Control", "Cache-Status", "Content-Length", "Content-Security-Policy", "Content-Type", "Date", "Etag", "Last-Modified",
-	"Referrer-Policy", "Server", "Vary", "X-Content-Type-Options",
+	"Cache-Control", "Cache-Status", "Content-Length", "Content-Security-Policy", "Content-Type", "Cross-Origin-Resource-Policy", "Date", "Etag",
+	"Last-Modified", "Referrer-Policy", "Server", "Vary", "X-Content-Type-Options",
 }
 
 // checkHeader fails if a header field of the origin came through.
