@@ -5,6 +5,7 @@ package upstream
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -38,7 +39,8 @@ func wireLimit(maxBody int64) int64 {
 	return maxBody + maxBody/16 + 4<<10
 }
 
-// readBody reads and decodes the whole body of a 200. An incomplete one is a failure.
+// readBody reads and decodes the whole body of a 200. An incomplete one is a failure: what has arrived of it
+// is returned as well, as the document may end before it breaks off.
 func (c *Client) readBody(resp *http.Response, maxBody int64, room func(size int64) error) (body []byte, count int64, failure policy.Failure, err error) {
 	list, err := codings(resp.Header)
 	if err != nil {
@@ -59,6 +61,7 @@ func (c *Client) readBody(resp *http.Response, maxBody int64, room func(size int
 		// Bytes that a decoder did not need still have to arrive: only its end shows that the
 		// message is complete (RFC 9112 section 8).
 		_, err = io.Copy(io.Discard, arriving)
+		err = cmp.Or(err, w.err)
 	}
 	if err == nil && resp.ContentLength > w.count {
 		err = io.ErrUnexpectedEOF // a transport that does not watch the length
@@ -73,9 +76,9 @@ func (c *Client) readBody(resp *http.Response, maxBody int64, room func(size int
 	case has[*http.MaxBytesError](err):
 		return nil, w.count, policy.FailureOversize, fmt.Errorf("the body is %w", errOversize)
 	case w.err != nil:
-		return nil, w.count, policy.FailureTruncated, plain(fmt.Sprintf("the body broke off after %d bytes%s", w.count, reason(w.err)), w.err)
+		return body, w.count, policy.FailureTruncated, plain(fmt.Sprintf("the body broke off after %d bytes%s", w.count, reason(w.err)), w.err)
 	case errors.Is(err, io.ErrUnexpectedEOF):
-		return nil, w.count, policy.FailureTruncated, fmt.Errorf("the body broke off after %d bytes", w.count)
+		return body, w.count, policy.FailureTruncated, fmt.Errorf("the body broke off after %d bytes", w.count)
 	case errors.Is(err, errCoding):
 		return nil, w.count, policy.FailureDecoding, err
 	}
@@ -93,10 +96,7 @@ const maxGrown = 16 << 20
 // So a small body is decoded once it has arrived, and a large one only with room for it. While a poll
 // waits for either, it holds what it has received.
 func (c *Client) decodeAll(r io.Reader, codings []string, limit, size int64, room func(size int64) error) ([]byte, error) {
-	first, err := io.ReadAll(io.LimitReader(r, policy.SmallBody))
-	if err != nil {
-		return nil, err
-	}
+	first, broken := io.ReadAll(io.LimitReader(r, policy.SmallBody))
 	if len(first) < policy.SmallBody {
 		small := int64(policy.SmallBody)
 		if limit > 0 {
@@ -104,7 +104,7 @@ func (c *Client) decodeAll(r io.Reader, codings []string, limit, size int64, roo
 		}
 		body, err := c.decodeSmall(first, codings, small)
 		if small == limit || !has[*http.MaxBytesError](err) {
-			return body, err
+			return body, cmp.Or(broken, err)
 		}
 	}
 	if err := room(size); err != nil {

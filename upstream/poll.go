@@ -220,7 +220,10 @@ func (p *poll) take(ctx context.Context, resp *http.Response, conditional bool) 
 	if resp.StatusCode == http.StatusNotModified && conditional {
 		return
 	}
-	if resp.StatusCode != http.StatusOK {
+	if resp.StatusCode == http.StatusNonAuthoritativeInfo {
+		p.answer.Status = http.StatusOK // a proxy has changed it on its way (RFC 9110 section 15.3.4)
+	}
+	if p.answer.Status != http.StatusOK {
 		failure, err := classifyStatus(resp.StatusCode)
 		p.fail(failure, err)
 		return
@@ -230,7 +233,10 @@ func (p *poll) take(ctx context.Context, resp *http.Response, conditional bool) 
 	switch {
 	case err == nil:
 		p.answer.Body = body
-	case ctx.Err() != nil && failure == policy.FailureTruncated:
+	case failure == policy.FailureTruncated && ctx.Err() == nil:
+		p.answer.Body = body
+		p.fail(failure, err)
+	case failure == policy.FailureTruncated:
 		p.failed(ctx, phaseSent, ctx.Err())
 	default:
 		p.fail(failure, err)

@@ -124,6 +124,9 @@ func (roundTripper) RoundTrip(r *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
+	if resp.StatusCode == http.StatusNonAuthoritativeInfo { // it counts as a 200
+		resp.StatusCode = http.StatusOK
+	}
 	o.shield.ignoreVary(resp.Header)
 	if err := checkShared(resp); err != nil {
 		drain(resp.Body)
