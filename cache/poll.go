@@ -164,7 +164,11 @@ func (f *Feed) classify(s *feedstate.State, a policy.Answer) feedstate.Classifie
 		return feedstate.Classified{Answer: a, Result: status.ResultFailed}
 	}
 	defer parsed()
-	if v = s.ClassifyDocument(f.key, f.configured(), a, f.cache.now()); v.Unlinked != "" {
+	stored := func() []byte {
+		body, _ := f.content(f.cache.life, s)
+		return body
+	}
+	if v = s.ClassifyDocument(f.key, f.configured(), a, f.cache.now(), stored); v.Unlinked != "" {
 		f.cache.log().Debug("links were left as they are", f.cache.urlField(f.key.String()), zap.String("problem", v.Unlinked))
 	}
 	return v
@@ -212,7 +216,7 @@ func (f *Feed) ask(ctx context.Context, g *grant, s *feedstate.State, rules poli
 	settings := c.settings.Load()
 	a := g.slot.Poll(ctx, policy.Ask{
 		URL:         f.key.URL(),
-		Validators:  s.Validators(c.now()),
+		Validators:  s.Validators(),
 		StartBy:     c.now().Add(feedstate.Grace),
 		Timeout:     rules.Timeout,
 		MaxBody:     rules.MaxBody,

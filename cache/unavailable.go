@@ -107,7 +107,7 @@ const tellAfter = 5 * time.Second
 // they name files of this machine.
 func reasonFor(failure policy.Failure, text string) string {
 	switch failure {
-	case policy.FailureNotFeed, policy.FailureSuspect:
+	case policy.FailureNotFeed:
 		if strings.Contains(text, "an HTML page") {
 			return "the URL gives an HTML page, not a feed"
 		}

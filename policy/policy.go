@@ -86,8 +86,9 @@ type Document struct {
 	Rhythm      Rhythm
 	Fingerprint Fingerprint // of what readers of a gateway get
 	Whole       Fingerprint // of all that does not change by itself
+	IDs         []uint64    // hashes of what identifies its entries, in order; 0: nothing does
 	Lenient     bool        // the document is not well-formed
-	Lossy       bool        // entries may be missing: its end tags are wrong, or it has more around it than it may
+	Unclosed    bool        // its end is missing, and entries may be missing with it
 }
 
 // UpdateFrequency is the Podcasting 2.0 tag of that name.
@@ -159,9 +160,9 @@ type Answer struct {
 
 	URL    string      // the URL that answered last
 	Moves  []Move      // the redirects that were followed, in order
-	Status int         // of the last response; 0: there was none
+	Status int         // of the last response, 200 for a 203; 0: there was none
 	Header http.Header // of the last response
-	Body   []byte      // decoded, complete, only with status 200
+	Body   []byte      // decoded, only with status 200; with FailureTruncated as much as has arrived
 	Wire   int64       // bytes of body received before decoding, over all hops
 
 	// Failure is empty for a 200 with a complete body and for a 304 to a conditional request.
@@ -222,7 +223,6 @@ const (
 	FailureOversize    Failure = "oversize"     // larger than max_body
 	FailureEmpty       Failure = "empty"        // a 200 without a body
 	FailureNotFeed     Failure = "not-feed"     // a 200 with something else than a feed, HTML for example
-	FailureSuspect     Failure = "suspect"      // a feed that is broken or has lost all its entries
 	FailureUnasked     Failure = "unasked-304"  // a 304 to an unconditional request
 	FailureProtocol    Failure = "protocol"     // not HTTP, or an impossible status
 	FailureStatus      Failure = "status"       // any other status: 206, 204, 4xx, 5xx

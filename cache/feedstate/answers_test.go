@@ -4,6 +4,8 @@
 package feedstate
 
 import (
+	"errors"
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
@@ -26,9 +28,8 @@ func TestNothingReplacesTheLastGoodVersion(t *testing.T) {
 		"html":             given("<!DOCTYPE html><html><body>Please log in</body></html>"),
 		"html as a feed":   given("<html><rss>not really</rss></html>", "Content-Type", "application/rss+xml"),
 		"json error":       given(`{"error":"rate limit"}`, "Content-Type", "application/json"),
-		"truncated":        given(whole[:len(whole)/2]),
-		"empty channel":    given(origintest.Feed(0, "")),
-		"wrong end tag":    given(strings.Replace(whole, "</guid>", "</giud>", 1)),
+		"truncated":        brokenOff(whole[:len(whole)/2]),
+		"cut in its end":   brokenOff(whole[:len(whole)-3]),
 		"304 never asked":  failed(304, policy.FailureUnasked),
 		"control sequence": given("\x00\x01\x02"),
 	} {
@@ -46,18 +47,30 @@ func TestNothingReplacesTheLastGoodVersion(t *testing.T) {
 	}
 }
 
-// An entry that is not well-formed reaches readers, most of which show it, unless its tags are wrong.
+// brokenOff is a 200 whose connection, or content coding, has ended too early.
+func brokenOff(body string) policy.Answer {
+	a := given(body)
+	a.Failure, a.Err = policy.FailureTruncated, errors.New("the body broke off")
+	return a
+}
+
+// An entry that is not well-formed reaches readers, most of which show it, and so does a document with
+// something around it.
 func TestMistakesInAnEntry(t *testing.T) {
 	for name, c := range map[string]struct{ old, new, want string }{
 		"bare ampersand":            {"<title>", "<title>AT&T & ", "new"},
 		"undeclared entity":         {"<title>", "<title>&foo; ", "new"},
 		"control character":         {"<title>", "<title>\x0b", "new"},
 		"attribute without quotes":  {"<guid", "<guid isPermaLink=false", "new"},
-		"unclosed element":          {"<title>", "<title><br>", "failed"},
-		"element closed by another": {"<title>", "<title><b><i></b></i>", "failed"},
-		"attribute without an end":  {"<guid", `<enclosure url="a></item><item><enclosure url="b"/><guid`, "failed"},
-		"a script behind":           {"</rss>", "</rss><script/>", "failed"},
-		"a warning in front":        {"<rss", "Warning: ... <rss", "failed"},
+		"unclosed element":          {"<title>", "<title><br>", "new"},
+		"element closed by another": {"<title>", "<title><b><i></b></i>", "new"},
+		"wrong end tag":             {"</guid>", "</giud>", "new"},
+		"missing end tag":           {"</item>", "", "new"},
+		"bare less-than sign":       {"<title>", "<title>1 < 2 ", "new"},
+		"two hyphens in a comment":  {"<channel>", "<channel><!-- a -- b -->", "new"},
+		"a script behind":           {"</rss>", "</rss><script/>", "new"},
+		"a warning in front":        {"<rss", "Warning: ... <rss", "new"},
+		"a script in front":         {"<rss", "<script>x</script> <rss", "new"},
 	} {
 		l := newLife(t)
 		l.poll(given(origintest.Feed(2, "")))
@@ -107,14 +120,73 @@ func TestRepairsReachReaders(t *testing.T) {
 	}
 }
 
-// A program that ends in the middle of its feed fails like a connection that ends there: that may pass.
-func TestTruncatedDocumentIsTriedSoon(t *testing.T) {
-	l := newLife(t)
-	for _, whole := range []string{origintest.Feed(3, ""), `{"version":"https://jsonfeed.org/version/1.1","title":"T","items":[]}`} {
-		v := l.poll(given(whole[:len(whole)-3]))
-		if v.Answer.Failure != policy.FailureTruncated || !v.Answer.Passing() || !strings.Contains(v.Answer.Err.Error(), "truncated after") {
-			t.Errorf("%.20s: it failed as %q: %v", whole, v.Answer.Failure, v.Answer.Err)
+// A document with fewer entries, or without an end, is a mistake or what its publisher wants. It reaches
+// readers at once, or if the next one is such a document too.
+func TestVersionAtTheSecondPoll(t *testing.T) {
+	whole := func(n int) string { return origintest.Feed(n, "") }
+	unclosed := func(n int) string { return strings.TrimSuffix(strings.TrimSpace(whole(n)), "</channel></rss>") }
+	dropped := strings.Replace(unclosed(4), "Entry 1", "Changed", 1)
+	dropped = dropped[:strings.LastIndex(dropped, "<item>")]
+	half := whole(3)[:len(whole(3))/2]
+	type poll struct {
+		answer policy.Answer
+		want   string // n: new, -: unchanged, f: failed
+	}
+	for name, c := range map[string]struct {
+		own   string
+		polls []poll
+	}{
+		"emptied":                    {feedURL, []poll{{given(whole(2)), "n"}, {given(whole(0)), "-"}, {given(whole(0)), "n"}, {given(whole(0)), "-"}}},
+		"emptied by mistake, twice":  {feedURL, []poll{{given(whole(2)), "n"}, {given(whole(0)), "-"}, {given(whole(2)), "-"}, {given(whole(0)), "-"}, {given(whole(3)), "n"}}},
+		"emptied in a shield":        {"shield", []poll{{given(whole(2)), "n"}, {given(whole(0)), "n"}}},
+		"empty from the start":       {feedURL, []poll{{given(whole(0)), "n"}, {given(whole(2)), "n"}}},
+		"no end, all entries":        {feedURL, []poll{{given(whole(2)), "n"}, {given(unclosed(3)), "n"}, {given(unclosed(3)), "-"}}},
+		"no end, not all entries":    {feedURL, []poll{{given(whole(3)), "n"}, {given(half), "f"}, {given(half), "n"}, {given(whole(3)), "n"}}},
+		"no end, by mistake":         {feedURL, []poll{{given(whole(3)), "n"}, {given(half), "f"}, {given(whole(3)), "-"}, {given(half), "f"}}},
+		"no end, in a shield":        {"shield", []poll{{given(whole(3)), "n"}, {given(half), "f"}, {given(half), "n"}}},
+		"no end from the start":      {feedURL, []poll{{given(unclosed(2)), "n"}, {given(unclosed(2)), "-"}, {given(dropped), "n"}, {given(unclosed(3)), "n"}}},
+		"no end, JSON":               {feedURL, []poll{{given(`{"version":"https://jsonfeed.org/version/1.1","title":"T","items":[{"id":"1"}]}`), "n"}, {given(`{"version":"https://jsonfeed.org/version/1.1","items":[`), "f"}}},
+		"broken off behind its end":  {feedURL, []poll{{given(whole(2)), "n"}, {brokenOff(whole(3)), "n"}, {brokenOff(whole(3)), "-"}}},
+		"broken off before its end":  {feedURL, []poll{{given(whole(2)), "n"}, {brokenOff(unclosed(3)), "f"}, {brokenOff(unclosed(3)), "f"}, {brokenOff(unclosed(3)), "f"}}},
+		"broken off, without a body": {feedURL, []poll{{given(whole(2)), "n"}, {brokenOff(""), "f"}}},
+	} {
+		l := newLife(t)
+		l.own = ParseKey(c.own)
+		for i, p := range c.polls {
+			if i > 0 && !p.answer.At.IsZero() {
+				t.Fatal("an answer is used twice")
+			}
+			v, tag := Classified{}, l.state.Feed.Version.Tag
+			v = l.poll(p.answer)
+			got := map[status.Result]string{status.ResultNew: "n", status.ResultUnchanged: "-", status.ResultFailed: "f"}[v.Result]
+			if got != p.want || (got == "n") != (l.state.Feed.Version.Tag != tag) {
+				t.Errorf("%s: poll %d is %s, %v, want %s", name, i+1, got, v.Answer.Err, p.want)
+			}
+			if got == "f" && (v.Answer.Failure != policy.FailureTruncated || !v.Answer.Passing()) {
+				t.Errorf("%s: poll %d failed as %q: that may not pass", name, i+1, v.Answer.Failure)
+			}
 		}
+	}
+}
+
+// A site that never closes its root, and drops its oldest entry for each new one, is not old for ever.
+func TestNeverClosed(t *testing.T) {
+	l := newLife(t)
+	for n := range 6 {
+		items := ""
+		for i := n + 5; i > n; i-- {
+			items += fmt.Sprintf("<item><guid>%d</guid></item>", i)
+		}
+		body := `<rss version="2.0"><channel><title>T</title>` + items
+		for polls := 0; ; polls++ {
+			if polls > 1 {
+				t.Fatalf("entry %d is kept from readers", n+5)
+			}
+			if l.poll(given(body, "ETag", fmt.Sprintf("%q", fmt.Sprint(n)))); strings.Contains(string(l.body), fmt.Sprintf(">%d<", n+5)) {
+				break
+			}
+		}
+		l.poll(policy.Answer{Status: http.StatusNotModified})
 	}
 }
 

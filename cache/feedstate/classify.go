@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -22,24 +23,19 @@ import (
 	"github.com/feedpollard/pollard/policy/document/site"
 )
 
-// suspectFor is how long a suspect document is kept from readers. If it stays like that for
-// a week, its publisher wants it so.
-const suspectFor = 7 * 24 * time.Hour
-
 // storedVersion is a version as the record of its feed has it: with what is remembered of
 // the document that it was made from.
 type storedVersion struct {
 	version.Version
-	Number      uint64             `json:"number"`
-	Format      string             `json:"format"`          // rss, atom or json
-	Title       string             `json:"title,omitempty"` // of the feed, one short line
-	Sum         policy.Fingerprint `json:"sum"`             // half the SHA-256 of the origin's bytes
-	Size        int                `json:"size"`            // of them
-	Base        string             `json:"base,omitempty"`  // URL that links were resolved against; empty: it has no part in the document that readers get
-	From        string             `json:"from,omitempty"`  // URL that redirects led to; empty: the feed's own
-	Fingerprint policy.Fingerprint `json:"fingerprint"`
-	Entries     int                `json:"entries"`
-	Lenient     bool               `json:"lenient,omitempty"` // accepted by a lenient parse only
+	Number  uint64             `json:"number"`
+	Format  string             `json:"format"`          // rss, atom or json
+	Title   string             `json:"title,omitempty"` // of the feed, one short line
+	Sum     policy.Fingerprint `json:"sum"`             // half the SHA-256 of the origin's bytes
+	Size    int                `json:"size"`            // of them
+	Base    string             `json:"base,omitempty"`  // URL that links were resolved against; empty: it has no part in the document that readers get
+	From    string             `json:"from,omitempty"`  // URL that redirects led to; empty: the feed's own
+	Root    policy.Fingerprint `json:"root,omitzero"`   // of the root element; zero: the version is of an earlier edition
+	Entries int                `json:"entries"`
 }
 
 // Response returns what answers requests with the version. It keeps its own copy.
@@ -55,7 +51,9 @@ type Classified struct {
 	Answer    policy.Answer // its Failure is set if the content is not a good feed
 	Result    status.Result
 	sameBytes bool             // a 200 with the bytes of the stored version
-	document  *policy.Document // of a 200 that was parsed; nil if it did not have to be
+	document  *policy.Document // of a 200 that was parsed; nil if it did not have to be, or is kept back
+	unclosed  bool             // a 200 whose document has no end
+	emptied   bool             // a 200 that is kept back, as it has lost all entries of the version
 	version   storedVersion    // of a new one, or of the same one made of other bytes
 	Body      *store.Body      // of a new one, which has no number yet
 	Unlinked  string           // why links of a new one were left as they are; empty: they were not
@@ -82,7 +80,7 @@ func (s *State) ClassifyUnread(a policy.Answer) (v Classified, ok bool) {
 		return Classified{Answer: a, Result: status.ResultGone}, true
 	case a.Unsent():
 		return Classified{Answer: a, Result: status.ResultUnsent}, true
-	case a.Failure != policy.FailureNone:
+	case a.Failure != policy.FailureNone && len(a.Body) == 0:
 		if err := document.Challenge(a.Status, a.Header, nil); err != nil {
 			a.Failure, a.Err = policy.FailureChallenge, err
 		}
@@ -91,36 +89,49 @@ func (s *State) ClassifyUnread(a policy.Answer) (v Classified, ok bool) {
 		return Classified{Answer: a, Result: status.ResultUnchanged}, true
 	}
 	known := s.Feed.Version
-	if s.Version != 0 && sumOf(a.Body) == known.Sum && known.servedAs(a) {
-		return Classified{Answer: a, Result: status.ResultUnchanged, sameBytes: true}, true
+	if s.Version != 0 && s.Last.Unclosed == 0 && sumOf(a.Body) == known.Sum && known.servedAs(a) {
+		return Classified{Answer: whole(a), Result: status.ResultUnchanged, sameBytes: true}, true
 	}
 	return Classified{}, false
 }
 
-// ClassifyDocument decides whether a 200 brings a new version. A document that is not a complete
-// and credible feed is a failure: readers keep the last good version. The URL of a configured feed is
-// written into no document, as readers know it by another.
-func (s *State) ClassifyDocument(own Key, configured bool, a policy.Answer, now time.Time) Classified {
+// whole returns an answer whose document is there, although the connection may have broken off behind it.
+func whole(a policy.Answer) policy.Answer {
+	a.Failure, a.Err, a.Detail = policy.FailureNone, nil, ""
+	return a
+}
+
+// ClassifyDocument decides whether a 200 brings a new version. A document that is not a feed is a
+// failure: readers keep the last good version. The URL of a configured feed is written into no
+// document, as readers know it by another. The document that readers have is asked for if the decision
+// depends on it; nil: it cannot be read.
+func (s *State) ClassifyDocument(own Key, configured bool, a policy.Answer, now time.Time, stored func() []byte) Classified {
 	known, sum := s.Feed.Version, sumOf(a.Body)
 	d, err := document.Read(a.Body, a.Header.Get("Content-Type"), now)
-	if err == nil {
-		err = suspect(s, d)
-	}
-	if err != nil {
-		if a.Failure, a.Err = policy.FailureSuspect, err; !errors.Is(err, errSuspect) {
-			a.Failure, a.Err = document.Failure(err, a, a.Body)
-		}
+	switch {
+	case a.Failure != policy.FailureNone && (err != nil || d.Unclosed): // the connection broke off before the end
+		return Classified{Answer: a, Result: status.ResultFailed}
+	case err != nil:
+		a.Failure, a.Err = document.Failure(err, a, a.Body)
 		return Classified{Answer: a, Result: status.ResultFailed, site: s.feedsOn(own, a, err)}
 	}
-	if s.Version != 0 && known.means(own, d) && known.servedAs(a) {
-		return Classified{Answer: a, Result: status.ResultUnchanged, document: d}
-	}
-	v := Classified{Answer: a, Result: status.ResultNew, document: d, version: storedVersionOf(s, a, d, sum, now)}
-	if v.version.Fingerprint = d.Fingerprint; own.Shielded() {
-		v.version.Fingerprint = d.Whole
+	a = whole(a)
+	v := Classified{Answer: a, Result: status.ResultUnchanged, document: d, unclosed: d.Unclosed}
+	root := fingerprintOf(own, d)
+	comparable := s.Version != 0 && known.Format == d.Format && known.servedAs(a)
+	if comparable && known.Root == root {
+		return v
 	}
 	content, report := served(own, configured, a)
-	v.Unlinked = report.Problem
+	if s.keptBack(own, d, content, now, stored) {
+		return v.keptBack()
+	}
+	if comparable && known.Root == (policy.Fingerprint{}) && sameRoot(own, known.ContentType, content, stored(), now) {
+		v.version, v.version.Root = known, root
+		return v
+	}
+	v.Result, v.version = status.ResultNew, storedVersionOf(s, a, d, sum, now)
+	v.version.Root, v.Unlinked = root, report.Problem
 	if report.Own {
 		v.version.Base = a.URL
 	}
@@ -132,6 +143,67 @@ func (s *State) ClassifyDocument(own Key, configured bool, a policy.Answer, now 
 		v.compare(known, content)
 	}
 	return v
+}
+
+// keptBack reports whether a document takes the place of the version only if the next one is such a
+// document too: it has no end and some entries of the version are missing, or a gateway's feed has lost
+// all entries. Both happen by mistake, and on purpose.
+func (s *State) keptBack(own Key, d *policy.Document, content []byte, now time.Time, stored func() []byte) bool {
+	known := s.Feed.Version
+	switch {
+	case s.Version == 0:
+		return false
+	case d.Unclosed:
+		return s.Last.Unclosed == 0 && !hasEntries(content, stored(), known.ContentType, now)
+	}
+	return d.Rhythm.Entries == 0 && known.Entries > 0 && !own.Shielded() && !s.Last.Emptied
+}
+
+var errUnclosed = errors.New("broken feed: the document is truncated, and entries are missing: if the next one is too, readers get it")
+
+// keptBack returns what a poll means whose document is kept back. A document without an end may
+// have failed to arrive, so it is tried again soon. One that is empty is in good order.
+func (v Classified) keptBack() Classified {
+	if v.document = nil; v.unclosed {
+		v.Answer.Failure, v.Answer.Err, v.Result = policy.FailureTruncated, errUnclosed, status.ResultFailed
+		return v
+	}
+	v.emptied = true
+	return v
+}
+
+// hasEntries reports whether all entries of a document, before, are still there in another one.
+func hasEntries(content, before []byte, contentType string, now time.Time) bool {
+	d, err := document.Read(content, contentType, now)
+	old, errBefore := document.Read(before, contentType, now)
+	if err != nil || errBefore != nil {
+		return false
+	}
+	for _, id := range old.IDs {
+		at, found := slices.BinarySearch(d.IDs, id)
+		if !found {
+			return false
+		}
+		d.IDs = d.IDs[at+1:]
+	}
+	return true
+}
+
+// sameRoot reports whether readers have a document already. That of an earlier edition is fingerprinted
+// again, as that edition did it in another way.
+func sameRoot(own Key, contentType string, content, before []byte, now time.Time) bool {
+	d, err := document.Read(content, contentType, now)
+	old, errBefore := document.Read(before, contentType, now)
+	return err == nil && errBefore == nil && fingerprintOf(own, d) == fingerprintOf(own, old)
+}
+
+// fingerprintOf returns the fingerprint of what readers get of a document. Those of a gateway do not get the
+// feed's own address and push services.
+func fingerprintOf(own Key, d *policy.Document) policy.Fingerprint {
+	if own.Shielded() {
+		return d.Whole
+	}
+	return d.Fingerprint
 }
 
 // compare looks at whether readers get the same bytes as of the known version. With the same content
@@ -150,13 +222,6 @@ func (v *Classified) compare(known storedVersion, content []byte) {
 	default:
 		v.version.Identify([]byte(v.version.ContentType), content)
 	}
-}
-
-// means reports whether a document says the same as the version. Readers of a gateway do not get the
-// feed's own address and push services, so they do not count there. A version of an earlier edition
-// was stored with the fingerprint of the whole document.
-func (v *storedVersion) means(own Key, d *policy.Document) bool {
-	return v.Format == d.Format && (v.Fingerprint == d.Whole || !own.Shielded() && v.Fingerprint == d.Fingerprint)
 }
 
 func sumOf(body []byte) policy.Fingerprint {
@@ -198,25 +263,6 @@ func (v *storedVersion) pack(document []byte) (*store.Body, error) {
 	return &store.Body{Coding: v.Coding, Data: data}, nil
 }
 
-var errSuspect = errors.New("kept back")
-
-// suspect returns why a feed may have lost its entries. A document whose end tags are wrong may have
-// lost some, so it does not replace a well-formed one; one with a bare ampersand does. A document
-// without entries does not replace one that had some.
-func suspect(s *State, d *policy.Document) error {
-	known := s.Feed.Version
-	if s.Version == 0 || s.Feed.Suspect > 0 && s.Feed.Suspect+s.Gap >= suspectFor {
-		return nil
-	}
-	switch {
-	case d.Lossy && !known.Lenient:
-		return fmt.Errorf("%w: the document is not well-formed any more and may have lost entries", errSuspect)
-	case d.Rhythm.Entries == 0 && known.Entries > 0:
-		return fmt.Errorf("%w: the document has lost all its %d entries", errSuspect, known.Entries)
-	}
-	return nil
-}
-
 func storedVersionOf(s *State, a policy.Answer, d *policy.Document, sum policy.Fingerprint, now time.Time) storedVersion {
 	known := s.Feed.Version
 	tag := originTag(a)
@@ -235,7 +281,6 @@ func storedVersionOf(s *State, a policy.Answer, d *policy.Document, sum policy.F
 		Sum:     sum,
 		Entries: d.Rhythm.Entries,
 		Size:    len(a.Body),
-		Lenient: d.Lenient,
 	}
 }
 

@@ -180,11 +180,11 @@ func SummaryOf(r *store.Record) (s Summary) {
 // names are names of the first edition's records, and those that they have now. A name stands
 // before a colon; within a text of JSON, its quotes would be escaped.
 var names = strings.NewReplacer(`"marks":[{"m":`, `"groups":[{"group":`, `,"d":`, `,"day":`, `},{"m":`, `},{"group":`,
-	`"meaning":`, `"fingerprint":`, `"elsewhere":`, `"redirect_to":`)
+	`"elsewhere":`, `"redirect_to":`)
 
 // withNames returns a record of the first edition with the names of today.
 func withNames(record []byte) []byte {
-	if bytes.Contains(record, []byte(`"marks":`)) || bytes.Contains(record, []byte(`"meaning":`)) || bytes.Contains(record, []byte(`"elsewhere":`)) {
+	if bytes.Contains(record, []byte(`"marks":`)) || bytes.Contains(record, []byte(`"elsewhere":`)) {
 		return []byte(names.Replace(string(record)))
 	}
 	return record

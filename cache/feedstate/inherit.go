@@ -18,7 +18,7 @@ import (
 func Inherit(r store.Record, key string) (store.Record, error) {
 	s := Of(r, 0)
 	m, last := &s.Feed, &s.Last
-	s.saved, m.Inherited, m.Validators, m.Muted, m.Considered = 0, true, policy.Validators{}, time.Time{}, nil
+	s.saved, m.Inherited, m.Validators, m.Considered = 0, true, policy.Validators{}, nil
 	if r.NotBefore <= 0 {
 		m.History.Failures, last.Failure, last.Error, last.Result = 0, policy.FailureNone, "", status.ResultUnchanged
 		last.Decided, last.Pause, last.Winner = time.Time{}, 0, ""

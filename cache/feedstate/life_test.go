@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/feedpollard/pollard/cache/store"
+	"github.com/feedpollard/pollard/cache/version"
 	"github.com/feedpollard/pollard/policy"
 )
 
@@ -23,6 +24,7 @@ type life struct {
 	own    Key
 	record store.Record
 	state  *State
+	body   []byte // of the version, as it is served
 	now    time.Duration
 }
 
@@ -31,7 +33,16 @@ func newLife(t *testing.T) *life {
 }
 
 // sent returns the validators of the next poll.
-func (l *life) sent() policy.Validators { return l.state.Validators(epoch.Add(l.now)) }
+func (l *life) sent() policy.Validators { return l.state.Validators() }
+
+// next returns the state of the next poll, before its answer.
+func (l *life) next() *State {
+	next := *l.state
+	if next.Gap = 0; next.Granted != NeverGranted {
+		next.Gap = l.now - next.Granted
+	}
+	return &next
+}
 
 // poll takes over an answer, and waits until the next poll.
 func (l *life) poll(a policy.Answer) Classified {
@@ -43,22 +54,23 @@ func (l *life) poll(a policy.Answer) Classified {
 	if a.URL == "" {
 		a.URL = feedURL
 	}
-	next, own := *l.state, l.own
-	if next.Gap = 0; next.Granted != NeverGranted {
-		next.Gap = l.now - next.Granted
-	}
+	next, own := l.next(), l.own
 	next.Granted, next.Unconditional = l.now, next.Doubtful(false, false)
 	v, ok := next.ClassifyUnread(a)
 	if !ok {
-		v = next.ClassifyDocument(own, false, a, a.At)
+		v = next.ClassifyDocument(own, false, a, a.At, func() []byte { return l.body })
 	}
 	next.Update(own, v)
 	next.UpdatePush(Subscription{}, v)
 	next.Plan(Moment{Wall: a.At, Elapsed: l.now}, v, policy.DefaultRules())
 	if v.Body != nil {
 		next.Version = next.Feed.Version.Number
+		var err error
+		if l.body, err = version.Unpack(v.version.StoredCoding(), v.Body.Data, v.version.Length); err != nil {
+			l.t.Fatal(err)
+		}
 	}
-	l.store(&next)
+	l.store(next)
 	return v
 }
 

@@ -75,15 +75,15 @@ type pollState struct {
 
 	// Validated is when the origin last confirmed or replaced the version.
 	Validated time.Time `json:"validated,omitzero"`
-	// Unmatched counts polls in a row whose If-None-Match named the very ETag that
-	// the answer bore, with the same bytes: the origin does not know its own ETag.
-	Unmatched int `json:"unmatched,omitempty"`
 	// Confirmed is for how long the origin has answered 304 alone, as of the last poll.
 	Confirmed time.Duration `json:"confirmed_for,omitempty"`
-	// Confirmations is how many polls that were, and InVain how many unconditional polls since
-	// the last new version brought nothing new.
-	Confirmations int `json:"confirmations,omitempty"`
-	InVain        int `json:"in_vain,omitempty"`
+	// Unclosed counts 200s in a row whose document had no end, and Emptied says that the last one was the
+	// first without entries: such a document takes the place of the version if it comes twice in a row.
+	Unclosed int  `json:"unclosed,omitempty"`
+	Emptied  bool `json:"emptied,omitempty"`
+	// Errors is for how long all polls were conditional, and failed, since an unconditional one that their errors
+	// have caused; 0: they have caused none.
+	Errors time.Duration `json:"errors_for,omitempty"`
 
 	// Unserved counts failed polls, since the last good one, that readers asked for whom the operator knows.
 	Unserved int `json:"unserved,omitempty"`
@@ -111,9 +111,6 @@ type feedState struct {
 	Moved seenRedirect `json:"moved,omitzero"`
 	// Validators are the origin's, for the next conditional request.
 	Validators policy.Validators `json:"validators,omitzero"`
-	// Muted is until when the ETag is left out of conditional requests: the origin
-	// does not know it.
-	Muted time.Time `json:"muted,omitzero"`
 
 	Version storedVersion `json:"version,omitzero"`
 	// Inherited says that the version is of an earlier form of the origin block of a shield.
@@ -129,10 +126,6 @@ type feedState struct {
 
 	// Incident is the current or the last one.
 	Incident status.Incident `json:"incident,omitzero"`
-
-	// Suspect is for how long answers have been kept back as suspect, as of the last
-	// poll; 0: they are not.
-	Suspect time.Duration `json:"suspect_for,omitempty"`
 }
 
 // past is what is remembered of an earlier version: what readers have of it.

@@ -18,7 +18,6 @@ func (s *State) Update(own Key, v Classified) {
 		a.Header = nil // only the decision considers it: a Retry-After counts for any request
 	}
 	m.History = m.History.Update(a, v.document, v.Result == status.ResultUnchanged && s.Unconditional == nil)
-	s.updateNotModified(v)
 	if v.Result == status.ResultNew {
 		if known := m.Version; known.Tag != "" {
 			m.Past = append([]past{{known.Tag, known.LastModified}}, m.Past[:min(len(m.Past), maxPast-1)]...)
@@ -44,18 +43,17 @@ func (s *State) Update(own Key, v Classified) {
 		if m.Version.From = ""; len(a.Moves) > 0 && a.URL != own.text {
 			m.Version.From = a.URL
 		}
-		if m.Suspect = 0; !another {
+		if !another && !v.emptied {
 			f.Validated = f.At
 		}
-		s.updateValidators(v)
+		if a.Status == http.StatusOK && !v.emptied { // the whole set, also if it brought nothing new
+			m.Validators = policy.ValidatorsOf(a)
+		}
 		if own.Shielded() {
 			m.Version.Update(a.Status, a.Header)
 		}
-	} else if m.Suspect > 0 {
-		m.Suspect += s.Gap
-	} else if a.Failure == policy.FailureSuspect {
-		m.Suspect = 1 // from here on it is counted
 	}
+	s.updateDoubts(v)
 	s.countUnserved(v)
 	s.updateRedirects(own.text, v)
 	if a.Status == http.StatusOK {

@@ -12,94 +12,85 @@ import (
 
 	"github.com/feedpollard/pollard/cache/version"
 	"github.com/feedpollard/pollard/internal/httpfield"
-	"github.com/feedpollard/pollard/internal/status"
 	"github.com/feedpollard/pollard/policy"
 )
 
-// Some origins answer 304 although their feed has changed. So one poll is unconditional after
-// so long a time, and so many polls, of 304 alone. Each one in vain doubles the time.
 const (
-	confirmedFor   = 8 * 24 * time.Hour
-	confirmedPolls = 8
-	maxInVain      = 3         // doublings: up to 64 days
-	ownConfirmed   = time.Hour // of a site of this process, where it is not doubled
+	// Some origins answer 304 although their feed has changed. So one poll is unconditional after so long a
+	// time of 304 alone.
+	confirmedFor = 8 * 24 * time.Hour
+	ownConfirmed = time.Hour // of a site of this process
+	// Others answer conditional requests with an error. So one poll is unconditional after so many failures,
+	// and then once in this time.
+	maxErrors = 3
+	errorsFor = 24 * time.Hour
 )
 
 // Doubtful returns why the poll under way should be unconditional although there are validators;
-// nil: it should not. Polls by hand come in addition to the regular ones, so they are conditional,
-// but not those of a site of this process: its owner wants to see what has changed.
+// nil: it should not. Polls by hand come in addition to the regular ones, so they are conditional after a
+// good answer, but not those of a site of this process: its owner wants to see what has changed.
 func (s *State) Doubtful(byHand, ownSite bool) *policy.Term {
-	wait, polls := confirmedFor<<min(s.Last.InVain, maxInVain), confirmedPolls
+	f, wait, note := &s.Last, confirmedFor, ""
+	failed := f.Failure != policy.FailureNone && f.Status >= http.StatusBadRequest
 	if ownSite {
-		wait, polls = ownConfirmed, 0
+		wait = ownConfirmed
 	}
 	switch {
 	case s.Version == 0:
-		return nil
-	case byHand && ownSite:
-		return &policy.Term{Hint: policy.HintStuck, Note: "by hand; polled without validators, in case they are wrong"}
-	case byHand, s.Last.Confirmed+s.Gap < wait, s.Last.Confirmations < polls:
+	case f.Emptied || f.Unclosed == 1:
+		note = "the last document had no entries, or no end; polled without validators, to see whether the next one is like that"
+	case byHand && (ownSite || f.Failure != policy.FailureNone):
+		note = "by hand; polled without validators, in case they are wrong"
+	case failed && (f.Status == http.StatusPreconditionFailed || s.Feed.History.Failures >= maxErrors && (f.Errors == 0 || f.Errors+s.Gap >= errorsFor)):
+		note = fmt.Sprintf("status %d; polled without validators, in case they are what the site fails at", f.Status)
+	case byHand || f.Confirmed+s.Gap < wait:
+	case ownSite:
+		note = "only 304s for an hour, or a publish ping; polled without validators, in case they are wrong"
+	default:
+		note = fmt.Sprintf("only 304s for %d hours; polled without validators, in case they are wrong", wait/time.Hour)
+	}
+	if note == "" {
 		return nil
 	}
-	if ownSite {
-		return &policy.Term{Hint: policy.HintStuck, Note: "only 304s for an hour, or a publish ping; polled without validators, in case they are wrong"}
-	}
-	return &policy.Term{Hint: policy.HintStuck, Note: fmt.Sprintf("only 304s for %d hours; polled without validators, in case they are wrong", wait/time.Hour)}
+	return &policy.Term{Hint: policy.HintStuck, Note: note}
 }
 
 // Doubt makes the next poll of a shielded feed unconditional.
 func (s *State) Doubt() { s.Last.Confirmed = max(s.Last.Confirmed, ownConfirmed) }
 
-// updateNotModified counts the polls, and the time, in which there were only 304s.
-func (s *State) updateNotModified(v Classified) {
+// updateDoubts takes over what an answer says for [State.Doubtful].
+func (s *State) updateDoubts(v Classified) {
 	f := &s.Last
+	f.Emptied = v.emptied || f.Emptied && !v.Good()
+	switch {
+	case v.unclosed:
+		f.Unclosed++
+	case v.document != nil || v.emptied:
+		f.Unclosed = 0
+	}
+	switch tried := s.Unconditional != nil && !v.Answer.Unsent(); {
+	case v.Good():
+		f.Errors = 0
+	case tried:
+		f.Errors = 1 // from here on it is counted
+	case f.Errors > 0:
+		f.Errors += s.Gap
+	}
 	switch {
 	case v.Answer.Unsent():
-	case s.Unconditional != nil && v.Result != status.ResultNew:
-		f.Confirmed, f.Confirmations = 0, 0 // even if it failed: it is not tried twice
-		f.InVain = min(f.InVain+1, maxInVain)
-	case v.Good() && v.Answer.Status == http.StatusNotModified:
-		f.Confirmed += s.Gap
-		f.Confirmations++
+	case s.Unconditional != nil || v.Good() && v.Answer.Status != http.StatusNotModified:
+		f.Confirmed = 0 // even if it failed: it is not tried twice
 	case v.Good():
-		f.Confirmed, f.Confirmations, f.InVain = 0, 0, 0
+		f.Confirmed += s.Gap
 	}
 }
 
 // Validators are those to be sent: none without a body that a 304 could confirm.
-func (s *State) Validators(now time.Time) policy.Validators {
-	v := s.Feed.Validators
+func (s *State) Validators() policy.Validators {
 	if s.Version == 0 || s.Unconditional != nil {
 		return policy.Validators{}
 	}
-	// An origin that alters ETags when it compresses (Apache's "-gzip") never
-	// matches its own. If-None-Match would override If-Modified-Since there (RFC
-	// 9110 section 13.1.3), so the date goes alone for a while.
-	if v.LastModified != "" && now.Before(s.Feed.Muted) {
-		v.ETag = ""
-	}
-	return v
-}
-
-// updateValidators keeps the origin's validators. A 200 replaces the whole set, also
-// if it brought nothing new: they are for the origin, not for readers.
-func (s *State) updateValidators(v Classified) {
-	a, m, f := v.Answer, &s.Feed, &s.Last
-	if a.Status != 200 {
-		f.Unmatched = 0
-		return
-	}
-	fresh := policy.ValidatorsOf(a)
-	// A URL is not sent the validators of another one, to which redirects led before.
-	if v.sameBytes && s.Unconditional == nil && fresh.ETag != "" && fresh.ETag == m.Validators.ETag && fresh.URL == m.Validators.URL && !a.Asked.Before(m.Muted) {
-		f.Unmatched++
-	} else {
-		f.Unmatched = 0
-	}
-	if f.Unmatched >= 3 && fresh.LastModified != "" {
-		m.Muted, f.Unmatched = a.At.Add(7*24*time.Hour).Round(0).UTC(), 0
-	}
-	m.Validators = fresh
+	return s.Feed.Validators
 }
 
 // codingSuffix is what servers append to an ETag when they compress: "a-gzip" and

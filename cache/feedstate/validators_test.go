@@ -5,57 +5,84 @@ package feedstate
 
 import (
 	"fmt"
-	"slices"
 	"testing"
 	"time"
 
+	"github.com/feedpollard/pollard/internal/origintest"
 	"github.com/feedpollard/pollard/internal/status"
 	"github.com/feedpollard/pollard/policy"
 )
 
 // doubted polls a feed whose origin has only 304s, and whole documents if it is asked
 // unconditionally. It returns the numbers of those polls.
-func doubted(polls int, gap time.Duration, ownSite bool, changed int) (unconditional []int) {
+func doubted(polls int, gap time.Duration, ownSite bool) (unconditional []int) {
 	s := State{Version: 1, Gap: gap}
 	for n := 1; n <= polls; n++ {
 		v := Classified{Result: status.ResultUnchanged, Answer: policy.Answer{Asked: time.Unix(1, 0), Status: 304}}
 		if s.Unconditional = s.Doubtful(false, ownSite); s.Unconditional != nil {
-			unconditional = append(unconditional, n)
-			if v.Answer.Status = 200; n >= changed && !slices.ContainsFunc(unconditional[:len(unconditional)-1], func(before int) bool { return before >= changed }) {
-				v.Result = status.ResultNew
-			}
+			unconditional, v.Answer.Status = append(unconditional, n), 200
 		}
-		s.updateNotModified(v)
+		s.updateDoubts(v)
 	}
 	return unconditional
 }
 
 func TestDoubtful(t *testing.T) {
-	const day, never = 24 * time.Hour, 1 << 30
+	const day = 24 * time.Hour
 	for _, test := range []struct {
-		name    string
-		gap     time.Duration
-		polls   int
-		own     bool
-		changed int // from this poll on there is something new
-		want    []int
+		name  string
+		gap   time.Duration
+		polls int
+		own   bool
+		want  []int
 	}{
-		{"hourly", time.Hour, 900, false, never, []int{192, 576}},
-		{"daily", day, 200, false, never, []int{9, 25, 57, 121, 185}},
-		{"daily, and it had changed", day, 50, false, 20, []int{9, 25, 34, 50}},
-		{"a finished show", 7 * day, 52, false, never, []int{9, 18, 27, 37, 47}},
-		{"a site of this process", 10 * time.Minute, 20, true, never, []int{6, 12, 18}},
+		{"hourly", time.Hour, 600, false, []int{192, 384, 576}},
+		{"daily", day, 30, false, []int{8, 16, 24}},
+		{"a site of this process", 10 * time.Minute, 20, true, []int{6, 12, 18}},
 	} {
-		if got := doubted(test.polls, test.gap, test.own, test.changed); fmt.Sprint(got) != fmt.Sprint(test.want) {
+		if got := doubted(test.polls, test.gap, test.own); fmt.Sprint(got) != fmt.Sprint(test.want) {
 			t.Errorf("%s: unconditional are polls %v, want %v", test.name, got, test.want)
 		}
 	}
 	s := State{Version: 1, Gap: 100 * day}
-	s.Last.Confirmations = 100
 	if byHand, own := s.Doubtful(true, false), s.Doubtful(true, true); byHand != nil || own == nil {
 		t.Errorf("by hand: %v, at a site of this process: %v", byHand, own)
 	}
 	if s.Version = 0; s.Doubtful(true, true) != nil || s.Doubtful(false, false) != nil {
 		t.Error("nothing is stored that could be wrong, and a poll has a reason to be unconditional")
+	}
+}
+
+// A site that answers conditional requests with an error gives its feed again: to the next poll after a
+// 412, and to one a day after three other errors.
+func TestErrorsToConditionalRequests(t *testing.T) {
+	for code, within := range map[int]time.Duration{412: 25 * time.Hour, 400: 5 * 24 * time.Hour, 403: 5 * 24 * time.Hour, 500: 5 * 24 * time.Hour} {
+		l, entries := newLife(t), 1
+		l.poll(given(origintest.Feed(entries, ""), "ETag", `"1"`))
+		start := l.now
+		for l.state.Feed.Version.Entries == 1 && l.now-start < within {
+			if l.next().Doubtful(false, false) != nil {
+				l.poll(given(origintest.Feed(2, ""), "ETag", `"2"`))
+			} else {
+				l.poll(failed(code, policy.FailureStatus))
+			}
+		}
+		if l.state.Feed.Version.Entries == 1 {
+			t.Errorf("%d: no poll of %s was unconditional", code, within)
+		}
+	}
+	l, tried := newLife(t), 0
+	l.poll(given(origintest.Feed(1, ""), "ETag", `"1"`))
+	for start := l.now; l.now-start < 10*24*time.Hour; {
+		if l.next().Doubtful(true, false) == nil && l.state.Last.Failure != policy.FailureNone {
+			t.Fatal("by hand, the poll after an error is conditional")
+		}
+		if l.next().Doubtful(false, false) != nil {
+			tried++
+		}
+		l.poll(failed(500, policy.FailureStatus))
+	}
+	if tried < 5 || tried > 10 {
+		t.Errorf("%d polls of ten days were unconditional, want one a day", tried)
 	}
 }

@@ -284,7 +284,7 @@ func (i *Importer) readAnswer(ctx context.Context, s *store.Saved, l *exported) 
 	}
 	a := policy.Answer{Asked: at, At: at, URL: l.URL, Status: http.StatusOK, Header: header, Body: []byte(l.Body)}
 	key := feedstate.ParseKey(l.URL)
-	v := st.ClassifyDocument(key, s.Configured, a, at)
+	v := st.ClassifyDocument(key, s.Configured, a, at, nil)
 	if !v.Good() {
 		return fmt.Errorf("its body: %w", v.Answer.Err)
 	}

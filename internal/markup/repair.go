@@ -23,7 +23,10 @@ var (
 	feedRoot       = regexp.MustCompile(`(?i)<(?:rss|rdf:rdf|(?:\w+:)?feed)[\s>]`)
 	// numberReference is a reference to a character by its number.
 	numberReference = regexp.MustCompile(`^&#(?:[0-9]+|[xX][0-9a-fA-F]+);`)
-	page            = regexp.MustCompile(`(?i)<(?:!doctype\s+html|html|head|body)[\s>]`)
+	// tag begins an element in front of a feed, and finished ends one or has none to end.
+	tag      = regexp.MustCompile(`<[A-Za-z]`)
+	finished = regexp.MustCompile(`(?i)</|/>|<br>|<hr>|<p>`)
+	page     = regexp.MustCompile(`(?i)<(?:!doctype\s+html|html|head|body)[\s>]`)
 )
 
 // Begin returns the offset after the byte order marks, white space and XML declaration
@@ -45,9 +48,9 @@ func IsPage(text []byte) bool { return page.Match(text[:min(len(text), junkLimit
 func Head(text []byte) []byte { return text[:min(len(text), junkLimit)] }
 
 // Start returns the offset of the feed in a document: 0 if its first element is the root
-// of a feed. Otherwise something was put in front of the feed, which begins at an XML
-// declaration, or at the first tag if it is a feed's root. Start is negative if there is
-// neither, or if an HTML page begins before.
+// of a feed. Otherwise something was put in front of the feed, such as a warning or a script, and it
+// begins at an XML declaration or at its root. Start is negative if there is neither, if an HTML page
+// begins before, or if the feed is within the element of another document.
 func Start(text []byte) int {
 	if startsWithRoot(text) {
 		return 0
@@ -56,11 +59,8 @@ func Start(text []byte) int {
 	at := xmlDeclaration.FindIndex(head)
 	if at == nil {
 		at = feedRoot.FindIndex(head)
-		if at == nil || at[0] != bytes.IndexByte(head, '<') {
-			return -1
-		}
 	}
-	if page.Match(head[:at[0]]) {
+	if at == nil || page.Match(head[:at[0]]) || tag.Match(head[:at[0]]) && !finished.Match(head[:at[0]]) {
 		return -1
 	}
 	return at[0]

@@ -48,13 +48,14 @@ const Space = " \t\r\n"
 type Scanner struct {
 	// Root is the name of the root element, once it was read.
 	Root xml.Name
-	// Misread reports that a lenient scanner has guessed where an element ends.
-	Misread bool
+	// EndTag is where the last end tag stands. Empty elements have none, nor have elements that the
+	// end tag of another one closes, as a lenient scanner lets it.
+	EndTag Span
 
 	text     []byte
 	decoder  *xml.Decoder
 	start    int  // of the last token
-	opened   bool // the last token was a start tag
+	root     Span // the start tag of the root element
 	elements int
 	scopes   []int // number of namespaces declared at each open element and around it
 }
@@ -91,14 +92,13 @@ func (s *Scanner) Next() (xml.Token, error) {
 		}
 		return nil, err
 	}
-	opened := s.opened
-	s.opened = false
 	switch t := token.(type) {
 	case xml.StartElement:
-		s.opened = true
 		return token, s.open(t)
 	case xml.EndElement:
-		s.Misread = s.Misread || !opened && s.Offset() == s.start
+		if s.Offset() > s.start {
+			s.EndTag = s.Span()
+		}
 		s.scopes = s.scopes[:len(s.scopes)-1]
 	case xml.Directive:
 		s.declare(t)
@@ -112,10 +112,23 @@ func (s *Scanner) Offset() int { return int(s.decoder.InputOffset()) }
 // Span is where the last token began and ended.
 func (s *Scanner) Span() Span { return Span{s.start, s.Offset()} }
 
+// Closes reports whether the last end tag is that of the element with a start tag.
+func (s *Scanner) Closes(tag Span) bool {
+	name := s.text[tag.Start+1 : tag.End-1]
+	if i := bytes.IndexAny(name, Space+"/"); i >= 0 {
+		name = name[:i]
+	}
+	return s.EndTag.Start >= tag.End && bytes.Equal(name, bytes.TrimRight(s.text[s.EndTag.Start+2:s.EndTag.End-1], Space))
+}
+
+// Closed reports whether the root element, which has ended, has its own end tag, or is empty. A wrong
+// end tag in the middle of a document closes all elements for a lenient scanner.
+func (s *Scanner) Closed() bool { return s.Closes(s.root) || s.Offset() == s.root.End }
+
 // open counts an element.
 func (s *Scanner) open(t xml.StartElement) error {
 	if s.elements++; s.elements == 1 {
-		s.Root = t.Name
+		s.Root, s.root = t.Name, s.Span()
 	}
 	inScope := 0
 	if n := len(s.scopes); n > 0 {

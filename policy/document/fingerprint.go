@@ -18,10 +18,10 @@ import (
 	"github.com/feedpollard/pollard/policy"
 )
 
-// fingerprinter computes the fingerprints of a feed: hashes of the document without its
+// fingerprinter computes the fingerprints of a feed: hashes of its root element without its
 // volatile parts. Two documents that differ in nothing else are one version; any other
 // difference is a change for readers. Readers of a gateway do not get the feed's own address and
-// push services, so one of the two fingerprints is without these.
+// push services, so these are hashed apart. What stands around the root has no part in it.
 //
 // Volatile are the elements and attributes of [volatileElement] and
 // [volatileAttribute]: dates at which the document was built, the generator, schedule
@@ -36,11 +36,11 @@ import (
 // are different input. Entries are hashed one by one, and their sorted hashes become part
 // of the feed's.
 type fingerprinter struct {
-	whole   hash.Hash // of what is outside of entries
-	feed    hash.Hash // the same without the feed's own address and push services
-	entry   hash.Hash // of the open entry; nil outside of entries
-	entries []policy.Fingerprint
-	encoded []byte // of one token, reused
+	feed      hash.Hash // of what is outside of entries
+	addresses hash.Hash // of the feed's own address and push services
+	entry     hash.Hash // of the open entry; nil outside of entries
+	entries   []policy.Fingerprint
+	encoded   []byte // of one token, reused
 
 	volatile int    // open elements from the volatile one on; 0 outside of such
 	address  int    // open elements from a link rel=self or rel=hub on
@@ -50,7 +50,7 @@ type fingerprinter struct {
 }
 
 func newFingerprinter() fingerprinter {
-	return fingerprinter{whole: sha256.New(), feed: sha256.New()}
+	return fingerprinter{feed: sha256.New(), addresses: sha256.New()}
 }
 
 // volatileInChannel are the names of children of the channel that say when and how the document was
@@ -85,14 +85,13 @@ const (
 	tokenStart = iota + 1
 	tokenEnd
 	tokenText
-	tokenInstruction
-	tokenDirective
 	tokenString   // an attribute, or a member of a JSON object that is a string
 	tokenJSON     // a member that is something else
 	tokenElement  // an element of a JSON array that is not an object
 	tokenEntry    // the place of an entry
 	tokenList     // hashes in their own order
 	tokenEncoding // of the document, as [declared] returns it
+	tokenRest     // of a document that cannot be read to its end
 )
 
 // write hashes a token: its kind, and its parts with their lengths.
@@ -107,14 +106,14 @@ func (m *fingerprinter) write(kind byte, parts ...string) {
 	m.hash(b)
 }
 
-// hash adds to the hash of the open entry, or to those of the feed.
+// hash adds to the hash of the open entry, or to one of the feed's.
 func (m *fingerprinter) hash(b []byte) {
-	if m.entry != nil {
+	switch {
+	case m.entry != nil:
 		m.entry.Write(b)
-		return
-	}
-	m.whole.Write(b)
-	if m.address == 0 {
+	case m.address > 0:
+		m.addresses.Write(b)
+	default:
 		m.feed.Write(b)
 	}
 }
@@ -122,6 +121,7 @@ func (m *fingerprinter) hash(b []byte) {
 // openEntry begins an entry. The feed's own hash contains only its place.
 func (m *fingerprinter) openEntry() {
 	m.endText()
+	m.volatile, m.address, m.xhtml = 0, 0, 0 // it may begin in an element without an end tag
 	m.write(tokenEntry)
 	m.entry = sha256.New()
 }
@@ -183,14 +183,6 @@ func isAddress(t xml.StartElement) bool {
 	})
 }
 
-// misc adds a processing instruction, a document type or the encoding.
-func (m *fingerprinter) misc(kind byte, parts ...string) {
-	m.endText()
-	if m.volatile == 0 {
-		m.write(kind, parts...)
-	}
-}
-
 // addText adds a piece of text: comments and CDATA sections split a text into several.
 func (m *fingerprinter) addText(piece []byte) {
 	if m.volatile == 0 {
@@ -217,11 +209,23 @@ func memberSum(kind byte, name string, value []byte) policy.Fingerprint {
 	return policy.Fingerprint(digest[:len(policy.Fingerprint{})])
 }
 
+// rest adds the rest of a document that cannot be read.
+func (m *fingerprinter) rest(text []byte) {
+	m.endText()
+	m.volatile, m.address = 0, 0
+	m.write(tokenRest, string(text))
+	if m.entry != nil {
+		m.closeEntry()
+	}
+}
+
 // sums sets the fingerprints of a document that was read to its end.
 func (m *fingerprinter) sums(d *policy.Document) {
 	m.endText()
 	m.writeSorted(m.entries)
-	d.Whole, d.Fingerprint = sum(m.whole), sum(m.feed)
+	d.Fingerprint = sum(m.feed)
+	m.addresses.Write(d.Fingerprint[:])
+	d.Whole = sum(m.addresses)
 }
 
 // writeSorted hashes a list of hashes whose order does not count.

@@ -6,6 +6,7 @@ package document
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -36,6 +37,9 @@ func readJSON(text []byte, now time.Time) (*policy.Document, error) {
 	}
 	var feed object
 	err := json.Unmarshal(text, &feed)
+	if syntax, ok := errors.AsType[*json.SyntaxError](err); ok && strings.HasSuffix(syntax.Error(), "after top-level value") {
+		err = json.Unmarshal(text[:syntax.Offset-1], &feed) // what stands behind the feed is no part of it
+	}
 	switch {
 	case err != nil && strings.HasPrefix(err.Error(), "unexpected end"):
 		return nil, fmt.Errorf("%w: JSON %w after %s", ErrBroken, markup.ErrTruncated, humanize.Bytes(uint64(len(text))))
@@ -62,15 +66,19 @@ func readJSON(text []byte, now time.Time) (*policy.Document, error) {
 	for _, item := range items {
 		j.item(item)
 	}
-	j.print.entry = j.print.whole
+	addresses := object{}
+	for _, name := range []string{"feed_url", "hubs"} {
+		if raw, given := feed[name]; given {
+			addresses[name] = raw
+			delete(feed, name)
+		}
+	}
 	j.hash(feed, j.others)
-	delete(feed, "feed_url")
-	delete(feed, "hubs")
-	j.print.entry = j.print.feed
-	j.hash(feed, j.others)
-	j.print.entry = nil
+	j.print.address = 1
+	j.hash(addresses, nil)
+	j.print.address = 0
 	doc.Hints, doc.Malformed = j.hints.result()
-	doc.Rhythm = rhythm(j.entries, now)
+	doc.Rhythm, doc.IDs = rhythm(j.entries, now)
 	j.print.sums(doc)
 	return doc, nil
 }

@@ -76,8 +76,10 @@ func setDate(date *int64, text string) {
 // Each entry counts once, at its publication or, if that is unknown, its last change.
 // Dates more than a day in the future announce events or are wrong, and are ignored. A
 // rhythm needs three dated entries, and is that of the newest 20.
-func rhythm(entries []entry, now time.Time) policy.Rhythm {
-	r := policy.Rhythm{Entries: len(entries)}
+//
+// It also returns the IDs of the entries, in order.
+func rhythm(entries []entry, now time.Time) (r policy.Rhythm, ids []uint64) {
+	r.Entries, ids = len(entries), make([]uint64, 0, len(entries))
 	latest := now.Add(24 * time.Hour).Unix()
 	usable := func(at int64) bool { return at != 0 && at <= latest }
 
@@ -85,6 +87,7 @@ func rhythm(entries []entry, now time.Time) policy.Rhythm {
 	var times []int64
 	var changed int64
 	for i, e := range entries {
+		ids = append(ids, e.id)
 		for _, at := range []int64{e.published, e.updated} {
 			if usable(at) {
 				changed = max(changed, at)
@@ -105,7 +108,7 @@ func rhythm(entries []entry, now time.Time) policy.Rhythm {
 		r.Newest, r.Changed = time.Unix(times[len(times)-1], 0).UTC(), time.Unix(changed, 0).UTC()
 	}
 	r.Dated, r.Median = len(times), medianGap(times[max(0, len(times)-maxRhythm):])
-	return r
+	return r, ids
 }
 
 // maxRhythm is how many entries, the newest, make the rhythm: a show may have been weekly for

@@ -9,8 +9,8 @@ import (
 	"encoding/xml"
 	"errors"
 	"fmt"
-	"io"
 	"net/url"
+	"regexp"
 	"strings"
 	"time"
 
@@ -21,9 +21,8 @@ import (
 	"github.com/feedpollard/pollard/policy"
 )
 
-// readXML reads an XML document strictly, and if that fails, leniently: after text that
-// does not belong to it, without characters that XML forbids, and with wrong markup. A
-// document that ends early is broken.
+// readXML reads an XML document strictly, and if that fails, leniently: after what does not
+// belong to it, without characters that XML forbids, and with wrong markup.
 func readXML(text []byte, encoding string, now time.Time) (*policy.Document, error) {
 	doc, err := newXMLReader(text, encoding, false).read(now)
 	if err == nil || errors.Is(err, ErrTooComplex) {
@@ -33,18 +32,11 @@ func readXML(text []byte, encoding string, now time.Time) (*policy.Document, err
 	if errors.Is(err, ErrNotFeed) {
 		start = markup.Start(text)
 	}
-	if errors.Is(err, markup.ErrTruncated) || errors.Is(err, ErrNotFeed) && start <= 0 {
+	if start < 0 {
 		return nil, err
 	}
-	doc, lenientErr := newXMLReader(markup.Repair(text[start:]), encoding, true).read(now)
-	if lenientErr == nil {
-		doc.Lenient, doc.Lossy = true, doc.Lossy || start > 0
-		return doc, nil
-	}
-	if errors.Is(lenientErr, ErrNotFeed) && errors.Is(err, ErrNotFeed) {
-		return nil, err
-	}
-	return nil, lenientErr
+	text = text[start:]
+	return newXMLReader(markup.Repair(text[markup.Begin(text):]), encoding, true).read(now)
 }
 
 // role is the role of an open element in a feed.
@@ -76,26 +68,31 @@ type xmlReader struct {
 	hints   hintReader
 	print   fingerprinter
 	entry   entry
+	open    bool // the entry has not ended
 	entries []entry
-	found   bool   // it has a channel or an entry, so it is a feed
-	nested  string // an element of a channel or an entry that contains an entry; empty: none does
+	found   bool // it has a channel or an entry, so it is a feed
 }
 
 func newXMLReader(text []byte, encoding string, lenient bool) *xmlReader {
 	x := &xmlReader{source: text, scanner: markup.NewScanner(text, lenient), lenient: lenient, print: newFingerprinter()}
-	x.print.misc(tokenEncoding, encoding)
+	x.doc.Lenient = lenient
+	x.print.write(tokenEncoding, encoding)
 	return x
 }
 
-// read reads to the end of the root element.
+// read reads to the end of the root element. What stands around it says nothing about the feed.
 func (x *xmlReader) read(now time.Time) (*policy.Document, error) {
 	for {
 		token, err := x.scanner.Next()
-		if err == io.EOF {
+		switch {
+		case errors.Is(err, ErrTooComplex):
+			return nil, err
+		case err != nil && x.root.Local == "":
 			return nil, notMarkup(x.source)
-		}
-		if err != nil {
-			return nil, x.failure(err)
+		case err != nil && x.lenient:
+			return x.unread(x.scanner.Span().Start, now)
+		case err != nil:
+			return nil, err
 		}
 		switch t := token.(type) {
 		case xml.StartElement:
@@ -108,32 +105,43 @@ func (x *xmlReader) read(now time.Time) (*policy.Document, error) {
 			}
 			x.print.addText(t)
 			x.text(t)
-		case xml.ProcInst:
-			x.print.misc(tokenInstruction, t.Target, string(t.Inst))
-		case xml.Directive:
-			x.print.misc(tokenDirective, string(t))
 		case xml.EndElement:
-			x.end()
-			if len(x.stack) == 0 {
-				return x.finish(now)
+			if x.end(); len(x.stack) > 0 {
+				continue
 			}
+			if !x.scanner.Closed() {
+				return x.unread(x.scanner.EndTag.Start, now)
+			}
+			rest := bytes.TrimLeft(x.source[x.scanner.Offset():], markup.Space)
+			x.doc.Lenient = x.lenient || len(rest) > 0 && !bytes.HasPrefix(rest, []byte("<!--"))
+			return x.finish(now)
 		}
 	}
 }
 
-// failure returns an error that says where and why the markup cannot be read.
-func (x *xmlReader) failure(err error) error {
-	if errors.Is(err, ErrTooComplex) {
-		return err
+// entryTag begins an entry where markup cannot be read.
+var entryTag = regexp.MustCompile(`(?i)<(?:[\w.-]+:)?(?:item|entry)[\s>]`)
+
+// unread takes over the rest of a document whose markup cannot be read any further, as it ends early, or
+// a wrong end tag has closed all elements. Some readers see entries there. So it is a part of the
+// fingerprint as it is.
+func (x *xmlReader) unread(from int, now time.Time) (*policy.Document, error) {
+	rest := x.source[from:]
+	more := len(entryTag.FindAllIndex(rest, -1))
+	if x.open {
+		more++
 	}
-	if x.root.Local == "" {
-		return notMarkup(x.source)
-	}
-	if errors.Is(err, markup.ErrTruncated) {
-		return fmt.Errorf("%w: %w after %s, before the end of <%s>", ErrBroken, markup.ErrTruncated,
+	x.doc.Unclosed = !regexp.MustCompile(`(?i)</(?:[\w.-]+:)?` + regexp.QuoteMeta(x.root.Local) + `\s*>`).Match(rest)
+	if x.doc.Unclosed && len(x.entries)+more == 0 {
+		return nil, fmt.Errorf("%w: %w after %s, before the end of <%s>", ErrBroken, markup.ErrTruncated,
 			humanize.Bytes(uint64(len(x.source))), clip(x.root.Local))
 	}
-	return fmt.Errorf("%w: %s", ErrBroken, clip(strings.TrimPrefix(err.Error(), "XML syntax error ")))
+	x.print.rest(rest)
+	doc, err := x.finish(now)
+	if err == nil {
+		doc.Rhythm.Entries += more
+	}
+	return doc, err
 }
 
 func (x *xmlReader) start(t xml.StartElement) error {
@@ -201,17 +209,16 @@ func (x *xmlReader) child(parent openElement, t xml.StartElement, space namespac
 			x.openField(space, t, parent, false)
 			return openElement{role: fieldRole}
 		}
-	case entryRole:
-		if isEntry {
-			x.nested = cmp.Or(x.nested, t.Name.Local)
+	case entryRole, fieldRole:
+		switch {
+		case isEntry && x.lenient: // the end tag of something before it is missing
+			x.openEntry(t)
+			return openElement{role: entryRole}
+		case parent.role == entryRole:
+			x.openField(space, t, parent, true)
+		default:
+			x.openChild(space, t)
 		}
-		x.openField(space, t, parent, true)
-		return openElement{role: fieldRole}
-	case fieldRole:
-		if isEntry {
-			x.nested = cmp.Or(x.nested, x.field.name)
-		}
-		x.openChild(space, t)
 		return openElement{role: fieldRole}
 	}
 	return openElement{role: ignored}
@@ -225,15 +232,24 @@ func (x *xmlReader) foundRSS(uri string) {
 	}
 }
 
+// openEntry begins an entry, which ends the one before.
 func (x *xmlReader) openEntry(t xml.StartElement) {
-	x.found = true
-	x.entry = entry{}
+	x.closeEntry()
+	x.found, x.open, x.entry = true, true, entry{}
 	for _, a := range t.Attr {
 		if a.Name.Local == "about" && namespace.Of(a.Name.Space) == namespace.RDF {
 			x.entry.identify(byAbout, []byte(a.Value))
 		}
 	}
 	x.print.openEntry()
+}
+
+func (x *xmlReader) closeEntry() {
+	if x.open {
+		x.open = false
+		x.print.closeEntry()
+		x.entries = append(x.entries, x.entry)
+	}
 }
 
 // end closes the innermost element.
@@ -244,9 +260,8 @@ func (x *xmlReader) end() {
 	x.print.close()
 	switch {
 	case closed.role == entryRole:
-		x.print.closeEntry()
-		x.entries = append(x.entries, x.entry)
-	case closed.role != fieldRole:
+		x.closeEntry()
+	case closed.role != fieldRole || depth < x.field.depth: // not the field, if an entry began in it
 	case depth > x.field.depth:
 		if depth == x.field.depth+1 && x.stack[x.field.depth-2].role == channel {
 			x.hints.child(&x.field)
@@ -261,55 +276,13 @@ func (x *xmlReader) end() {
 	}
 }
 
-// finish returns the result at the end of the root element.
+// finish returns the result at the end of the document.
 func (x *xmlReader) finish(now time.Time) (*policy.Document, error) {
-	if x.lenient && !closedBy(x.source[:x.scanner.Offset()], x.root.Local) {
-		// A wrong end tag has closed all elements, and the rest of the document is lost.
-		return nil, fmt.Errorf("%w: an end tag in the middle closes the whole document", ErrBroken)
-	}
-	if x.lenient && x.nested != "" {
-		return nil, fmt.Errorf("%w: an entry begins before the end tag of <%s>", ErrBroken, clip(x.nested))
-	}
 	if !x.found {
 		return nil, fmt.Errorf("%w: <%s> without a channel or an entry in it", ErrNotFeed, clip(x.root.Local))
 	}
-	doc := x.doc
-	doc.Hints, doc.Malformed = x.hints.result()
-	doc.Rhythm = rhythm(x.entries, now)
-	x.print.sums(&doc)
-	doc.Lenient = !x.ends()
-	doc.Lossy = doc.Lenient || x.scanner.Misread
-	return &doc, nil
-}
-
-// closedBy reports whether text ends with the end tag of an element, or with its start tag if it
-// is empty.
-func closedBy(text []byte, name string) bool {
-	tag := text[bytes.LastIndexByte(text, '<')+1:]
-	if bytes.HasSuffix(tag, []byte("/>")) {
-		return true
-	}
-	tag = bytes.TrimRight(bytes.TrimSuffix(tag, []byte(">")), markup.Space)
-	return bytes.HasPrefix(tag, []byte("/")) && bytes.HasSuffix(tag, []byte(name))
-}
-
-// ends reports whether nothing follows the root element but white space, comments and processing
-// instructions (XML 1.0 section 2.8).
-func (x *xmlReader) ends() bool {
-	for {
-		token, err := x.scanner.Next()
-		switch t := token.(type) {
-		case xml.Comment:
-		case xml.CharData:
-			if len(bytes.Trim(t, markup.Space)) > 0 {
-				return false
-			}
-		case xml.ProcInst:
-			if t.Target == "xml" {
-				return false // another document
-			}
-		default:
-			return err == io.EOF
-		}
-	}
+	x.doc.Hints, x.doc.Malformed = x.hints.result()
+	x.doc.Rhythm, x.doc.IDs = rhythm(x.entries, now)
+	x.print.sums(&x.doc)
+	return &x.doc, nil
 }

@@ -49,7 +49,7 @@ func TestAbsolute(t *testing.T) {
 		{"enclosures and media", item(`<enclosure url="«https://example.org»/1.mp3" length="1"/><media:content url='«https://example.org/blog/»1.png'/><itunes:image href="«https://example.org»/1.png"/>`)},
 		{"a channel's picture", rssOpen + `<itunes:image href="«https://example.org»/1.png"/><atom:link rel="alternate" href="«https://example.org/blog/»feed.xml"/>` + rssClose},
 		{"a guid that is a permalink", item(`<guid isPermaLink="true">«https://example.org»/1</guid>`)},
-		{"other guids", item(`<guid>/1</guid>`) + "<!---->" + item(`<guid isPermaLink="false">/1</guid>`) + item(`<guid isPermaLink="true">1234</guid>`)},
+		{"other guids", item(`<guid>/1</guid></item><item><guid isPermaLink="false">/1</guid></item><item><guid isPermaLink="true">1234</guid>`)},
 		{"a description", item(`<description>&lt;a href="«https://example.org»/1"&gt;&lt;img src='«https://example.org/blog/»1.png'&gt;</description>`)},
 		{"a description with escaped quotes", item(`<description>&lt;a href=&quot;«https://example.org»/1&quot;&gt;&#60;img src=&#x27;«https://example.org»/1.png&#39;&#62;</description>`)},
 		{"a description in CDATA", item(`<description><![CDATA[<a class="x" href="«https://example.org»/1?a=1&amp;b=2">/1</a>]]></description>`)},
@@ -86,8 +86,9 @@ func TestAbsolute(t *testing.T) {
 		{"a document type", `<!DOCTYPE rss [<!ENTITY a "<link>/x</link>">]>` + item(`<link>«https://example.org»/1</link>`)},
 		{"a byte order mark", "\ufeff<?xml version='1.0'?>\n" + item(`<link>«https://example.org»/1</link>`)},
 		{"what is not quite XML", item(`<link>«https://example.org»/1</link> a & b &x; <br> <a b=c d></item><item><link>«https://example.org»/2</link>`)},
-		{"forbidden characters", item("\x01<link>«https://example.org»/1</link>\x00&#1;")},
-		{"a warning in front", "<br />Warning: <?xml version='1.0'?>" + item(`<link>«https://example.org»/1</link>`)},
+		{"as far as markup can be read", rssOpen + `<item><link>«https://example.org»/1</link></item><item>a < b<link>/2</link></item>` + rssClose},
+		{"before a wrong end tag", rssOpen + `<item><link>«https://example.org»/1</link></p></item><item><link>/2</link></item>` + rssClose},
+		{"without an end", rssOpen + `<item><link>«https://example.org»/1</link></item>`},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {

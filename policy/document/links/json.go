@@ -32,11 +32,15 @@ func rewriteJSON(e *editor, start int) bool {
 	if err := j.value(); err != nil {
 		return false
 	}
+	end := start + int(j.decoder.InputOffset())
 	if j.removed != (span{}) {
 		if j.kept > 0 {
 			j.removed.Start = j.kept // with the comma before the last members
 		}
 		j.remove(j.removed)
+	}
+	if len(bytes.Trim(e.body[end:], markup.Space)) > 0 {
+		j.remove(span{Start: end, End: len(e.body)})
 	}
 	return true
 }

@@ -17,6 +17,7 @@
 package links
 
 import (
+	"bytes"
 	"net/url"
 	"slices"
 	"strings"
@@ -36,7 +37,7 @@ type Report struct {
 const (
 	problemBase     = "the URL of the document is not a plain http or https URL"
 	problemEncoding = "markup cannot be found byte by byte in its encoding"
-	problemMarkup   = "it cannot be read to its end, or has too many values of xml:base"
+	problemMarkup   = "it is too complex, or has too many values of xml:base"
 	problemGrowth   = "absolute URLs would make it more than twice as large"
 )
 
@@ -58,17 +59,21 @@ const (
 //   - feed_url and hubs of JSON Feed;
 //   - links to the document's own URL, if that is secret.
 //
-// The result is body itself if there is nothing to change or the encoding or markup
-// cannot be read. Served of its own result changes nothing.
+// So is what stands around the root, such as a warning or a script, and an xml-stylesheet, which a browser
+// would ask for at the gateway. Characters that XML forbids become spaces. Strict readers get such a
+// document, which they could not read at the publisher's.
+//
+// The result is body itself if there is nothing to change, or the encoding cannot be read. Served of its own result changes nothing.
 func Served(body []byte, contentType, own string, secret bool) ([]byte, Report) {
 	if !markup.ASCIICompatible(body, contentType) {
 		return body, Report{Problem: problemEncoding}
 	}
 	e := newEditor(body, own, secret)
-	start := markup.Begin(body)
+	start := e.begin()
 	complete := true
 	switch {
 	case start == len(body):
+		return body, Report{}
 	case body[start] == '{' && !utf8.Valid(body):
 		return body, Report{Problem: problemEncoding} // a quote may be half of a character
 	case body[start] == '{':
@@ -96,16 +101,17 @@ type edit struct {
 
 // editor collects edits of a document, in the order of the document.
 type editor struct {
-	body    []byte
-	own     *base // the URL of the document; nil: it cannot be used
-	query   bool  // which has a query
-	secret  bool
-	origin  *base    // what the document is relative to
-	channel address  // of the feed's site
-	entry   *address // of the open entry; nil outside of entries
-	edits   []edit
-	text    text
-	planned int // bytes by which the edits make the document larger, roughly
+	body     []byte
+	own      *base // the URL of the document; nil: it cannot be used
+	query    bool  // which has a query
+	secret   bool
+	declared bool     // it has an XML declaration
+	origin   *base    // what the document is relative to
+	channel  address  // of the feed's site
+	entry    *address // of the open entry; nil outside of entries
+	edits    []edit
+	text     text
+	planned  int // bytes by which the edits make the document larger, roughly
 }
 
 // Documents may grow to twice their size and this, in bytes.
@@ -131,6 +137,20 @@ func newEditor(body []byte, own string, secret bool) *editor {
 	}
 	e.channel.otherwise = e.origin
 	return e
+}
+
+// begin returns where the document begins, behind its XML declaration. What stands in front of that is
+// removed, but for a byte order mark.
+func (e *editor) begin() int {
+	begin := markup.Begin(e.body)
+	lead := e.body[:begin]
+	if i := bytes.IndexByte(lead, '<'); i >= 0 {
+		lead, e.declared = lead[:i], true
+	}
+	if rest := bytes.TrimPrefix(lead, []byte("\ufeff")); len(rest) > 0 {
+		e.remove(span{Start: len(lead) - len(rest), End: len(lead)})
+	}
+	return begin
 }
 
 // replace plans to put a prefix of a base in the place of the start of a reference.

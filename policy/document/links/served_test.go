@@ -34,6 +34,20 @@ func TestServed(t *testing.T) {
 		{"several times at the end", `{"a": 1, "hubs": [], "b": 2, "hubs": [1], "feed_url": "" }`, `{"a": 1, "b": 2 }`},
 		{"UTF-16", "\xff\xfe<\x00f\x00", ""},
 		{"nothing", " ", ""},
+		{"white space around it", " \n<?xml version='1.0'?>\n" + rssOpen + rssClose + "\n", "<?xml version='1.0'?>\n" + rssOpen + rssClose + "\n"},
+		{"marks in front", "\ufeff\ufeff<?xml version='1.0'?>" + rssOpen + rssClose, "\ufeff<?xml version='1.0'?>" + rssOpen + rssClose},
+		{"a warning in front", "<br />Warning: <?xml version='1.0'?>" + rssOpen + rssClose, "<?xml version='1.0'?>" + rssOpen + rssClose},
+		{"a warning behind the declaration", "<?xml version='1.0'?>\nWarning: " + rssOpen + rssClose, "<?xml version='1.0'?>" + rssOpen + rssClose},
+		{"a declaration of nothing", "x<?xml version='1.0'?>", "<?xml version='1.0'?>"},
+		{"two declarations", "<?xml version='1.0'?><br/><?xml version='1.1'?>" + rssOpen + rssClose, "<?xml version='1.0'?>" + rssOpen + rssClose},
+		{"scripts", "<script>1 < 2</script>" + rssOpen + rssClose + "\n<script>1 < 2</script>", rssOpen + rssClose},
+		{"text behind", atomOpen + atomClose + "Warning", atomOpen + atomClose},
+		{"another document", rssOpen + rssClose + atomOpen + atomClose, rssOpen + rssClose},
+		{"a style sheet", "<?xml version='1.0'?><?xml-stylesheet href='/rss.xsl'?><!DOCTYPE rss><!-- x -->" + rssOpen + rssClose, "<?xml version='1.0'?><!DOCTYPE rss><!-- x -->" + rssOpen + rssClose},
+		{"forbidden characters", rssOpen + "<item>\x01a\x0bb\x00&#1;</item>" + rssClose, rssOpen + "<item> a b     </item>" + rssClose},
+		{"forbidden characters in another encoding", "<?xml version='1.0' encoding='iso-8859-1'?>" + rssOpen + "<item>\xe4\x01\xff</item>" + rssClose, "<?xml version='1.0' encoding='iso-8859-1'?>" + rssOpen + "<item>\xe4 \xff</item>" + rssClose},
+		{"a wrong end tag in the middle", rssOpen + "</p><item/>" + rssClose + "x", ""},
+		{"JSON and more", jsonOpen + `"title": "t"}` + "\n<!-- x -->", jsonOpen + `"title": "t"}`},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {

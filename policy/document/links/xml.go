@@ -6,6 +6,7 @@ package links
 import (
 	"bytes"
 	"encoding/xml"
+	"errors"
 	"strings"
 	"unicode/utf8"
 
@@ -59,8 +60,7 @@ type xmlRewriter struct {
 	tokens  *markup.Scanner
 	start   int // of the scanned text in the body
 	stack   []element
-	removed int  // open elements with a removeTask
-	endTag  span // the last end tag that is in the document
+	removed int // open elements with a removeTask
 	bases   map[nested]*base
 }
 
@@ -70,36 +70,60 @@ type nested struct {
 	value string
 }
 
-// rewriteXML edits a document that begins at start. It reports whether it read the
-// document to its end.
+// rewriteXML edits a document that begins at start, as far as its markup can be read: some readers read
+// further. It reports whether the document is not too complex.
 func rewriteXML(e *editor, start int) bool {
 	text := ascii(e.body[start:])
-	if feed := markup.Start(text); feed > 0 {
-		start, text = start+feed, text[feed:]
+	if feed := max(markup.Start(text), 0); feed > 0 {
+		begin := feed + markup.Begin(text[feed:]) // behind the XML declaration
+		if e.declared {
+			feed = begin
+		}
+		e.remove(span{Start: start, End: start + feed})
+		start, text = start+begin, text[begin:]
+	}
+	repaired := markup.Repair(text)
+	if !bytes.Equal(repaired, text) {
+		e.body = blanked(e.body, start, repaired)
 	}
 	// A lenient scanner reads a well-formed document just as a strict one does.
-	x := &xmlRewriter{editor: e, tokens: markup.NewScanner(markup.Repair(text), true), start: start, bases: map[nested]*base{}}
+	x := &xmlRewriter{editor: e, tokens: markup.NewScanner(repaired, true), start: start, bases: map[nested]*base{}}
 	for {
 		token, err := x.tokens.Next()
 		if err != nil || len(x.bases) > maxBases {
-			return false
+			return !errors.Is(err, markup.ErrTooComplex) && len(x.bases) <= maxBases
 		}
 		at := x.tokens.Span()
 		at.Start, at.End = start+at.Start, start+at.End
 		switch t := token.(type) {
 		case xml.StartElement:
 			x.open(t, at)
+		case xml.ProcInst:
+			if t.Target == "xml-stylesheet" {
+				x.remove(at)
+			}
 		case xml.CharData:
 			x.characters(at)
 		case xml.EndElement:
-			if at.End > at.Start {
-				x.endTag = at
-			}
 			if x.close(at.End); len(x.stack) == 0 {
+				if rest := e.body[at.End:]; x.tokens.Closed() && len(bytes.Trim(rest, markup.Space)) > 0 {
+					x.remove(span{Start: at.End, End: len(e.body)})
+				}
 				return true
 			}
 		}
 	}
+}
+
+// blanked returns a copy of body with the spaces that were put into its text, which begins at start.
+func blanked(body []byte, start int, text []byte) []byte {
+	body = bytes.Clone(body)
+	for i, c := range text {
+		if c == ' ' {
+			body[start+i] = c
+		}
+	}
+	return body
 }
 
 // ascii returns text, or if it is not UTF-8 a text of the same length in which markup
@@ -188,21 +212,10 @@ func (x *xmlRewriter) close(end int) {
 
 // whole is where an element stands that ends at end.
 func (x *xmlRewriter) whole(e *element, end int) span {
-	if x.closes(e, end) {
+	if x.start+x.tokens.EndTag.End == end && x.tokens.Closes(span{Start: e.tag.Start - x.start, End: e.tag.End - x.start}) {
 		return span{Start: e.tag.Start, End: end}
 	}
 	return e.tag
-}
-
-// closes reports whether the last end tag, at end, is that of an element: empty elements
-// have none, nor have elements that the end tag of another element closes.
-func (x *xmlRewriter) closes(e *element, end int) bool {
-	name := x.body[e.tag.Start+1 : e.tag.End-1]
-	if i := bytes.IndexAny(name, markup.Space+"/"); i >= 0 {
-		name = name[:i]
-	}
-	return x.endTag.End == end && x.endTag.Start >= e.tag.End &&
-		bytes.Equal(name, bytes.TrimRight(x.body[x.endTag.Start+2:x.endTag.End-1], markup.Space))
 }
 
 // elementURL makes the text of an element absolute that ends at end, or removes the element.
