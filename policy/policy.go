@@ -15,6 +15,7 @@ package policy
 import (
 	"context"
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/feedpollard/pollard/internal/feedurl"
@@ -186,15 +187,11 @@ type Answer struct {
 // Unsent reports whether nothing reached the origin: there was no address, no connection,
 // or the poll was not started. Then the feed has not failed.
 func (a Answer) Unsent() bool {
-	if !a.Asked.IsZero() {
-		return false
-	}
-	switch a.Failure {
-	case FailureNotStarted, FailureDNS, FailureConnect, FailureProxy, FailureTimeout, FailureAddress:
-		return true
-	}
-	return false
+	return a.Asked.IsZero() && slices.Contains(unsent, a.Failure)
 }
+
+// unsent are the failures before a request is sent.
+var unsent = []Failure{FailureNotStarted, FailureDNS, FailureConnect, FailureProxy, FailureTimeout, FailureAddress}
 
 // Move is one redirect.
 type Move struct {

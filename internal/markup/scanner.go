@@ -16,6 +16,7 @@ import (
 	"io"
 	"maps"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/feedpollard/pollard/internal/namespace"
@@ -203,6 +204,18 @@ func Relation(name string) string {
 		return short
 	}
 	return name
+}
+
+// NamesAddress reports whether a link relation leads to the feed's own address or a push service.
+func NamesAddress(relation string) bool {
+	name := Relation(relation)
+	return name == "self" || name == "hub"
+}
+
+// IsAddress reports whether a link names nothing but the feed's own address or a push service.
+func IsAddress(attributes []xml.Attr) bool {
+	words := strings.Fields(Attribute(attributes, "rel"))
+	return len(words) > 0 && !slices.ContainsFunc(words, func(word string) bool { return !NamesAddress(word) })
 }
 
 // IsAlternate reports whether a link of Atom leads to the page that an entry or a feed is about

@@ -142,7 +142,7 @@ func (m *fingerprinter) open(s *markup.Scanner, t xml.StartElement, space namesp
 	if m.xhtml > 0 || space == namespace.XHTML {
 		m.xhtml++
 	}
-	if m.address > 0 || inChannel && space == namespace.Atom && isAddress(t) {
+	if m.address > 0 || inChannel && space == namespace.Atom && t.Name.Local == "link" && markup.IsAddress(t.Attr) {
 		m.address++
 	}
 	m.write(tokenStart, t.Name.Space, t.Name.Local)
@@ -172,15 +172,6 @@ func (m *fingerprinter) close() {
 	if m.address > 0 {
 		m.address--
 	}
-}
-
-// isAddress reports whether a link names nothing but the feed's own address or a push service.
-func isAddress(t xml.StartElement) bool {
-	rel := strings.Fields(markup.Attribute(t.Attr, "rel"))
-	return t.Name.Local == "link" && len(rel) > 0 && !slices.ContainsFunc(rel, func(word string) bool {
-		word = markup.Relation(word)
-		return word != "self" && word != "hub"
-	})
 }
 
 // addText adds a piece of text: comments and CDATA sections split a text into several.

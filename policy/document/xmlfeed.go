@@ -173,7 +173,7 @@ func (x *xmlReader) identify(t xml.StartElement) (role, error) {
 	case name == "rss":
 		x.doc.Format, x.doc.Version = "rss", version
 		return wrapper, nil
-	case name == "rdf" && (space == namespace.RDF || space == namespace.RSS):
+	case name == "rdf": // in any namespace: some forget to declare it
 		x.doc.Format, x.doc.Version = "rss", "1.0"
 		return wrapper, nil
 	case name == "feed" && (space == namespace.Atom || space == namespace.None):

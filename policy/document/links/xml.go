@@ -51,6 +51,7 @@ const (
 	guidTask         // it is a guid that claims to be a URL
 	addressTask      // it may be the address of an entry, and stays as it is
 	htmlTask         // it is HTML
+	textTask         // it is HTML if its type says so
 	removeTask       // it is removed, with its tags
 )
 
@@ -293,40 +294,33 @@ func (x *xmlRewriter) baseOf(outer *base, t xml.StartElement, values []piece) *b
 // leadsAway reports whether an element is removed because it names the feed's own address or a push
 // service.
 func (x *xmlRewriter) leadsAway(e *element, t xml.StartElement, values []piece) bool {
-	if e.space != namespace.Atom || e.name != "link" || e.level != inFeed && e.parent != "source" {
-		return e.level == inFeed && (e.space == namespace.ITunes && e.name == "new-feed-url" ||
-			e.space == namespace.Podcasting && e.name == "podping" || e.space == namespace.RSS && e.name == "cloud")
+	link := e.space == namespace.Atom && e.name == "link"
+	if e.level == inFeed && (away[place{e.space, "", e.name}] || link && markup.IsAddress(t.Attr)) {
+		return true
 	}
-	away, others := 0, 0
+	if !link || e.level != inFeed && e.parent != "source" {
+		return false
+	}
 	for i, a := range t.Attr {
-		switch {
-		case a.Name.Space != "":
-		case a.Name.Local == "href":
+		if a.Name.Space == "" && a.Name.Local == "href" {
 			x.text.decode(x.body, values[i:i+1])
-			if x.isOwn(strings.Trim(string(x.text.decoded), markup.Space), e.base) {
-				return true
-			}
-		case a.Name.Local == "rel" && e.level == inFeed:
-			words, more := x.relations(values[i].span)
-			away, others = away+len(words), others+more
+			return x.isOwn(strings.Trim(string(x.text.decoded), markup.Space), e.base)
 		}
 	}
-	return away > 0 && others == 0
+	return false
 }
 
-// relations returns the relations self and hub of a link's rel, and how many others there are.
-func (x *xmlRewriter) relations(value span) (words []span, others int) {
-	at := value.Start
-	for word := range bytes.FieldsSeq(x.body[value.Start:value.End]) {
+// addresses finds the relations self and hub in a link's rel.
+func (x *xmlRewriter) addresses(rel span) (words []span) {
+	at := rel.Start
+	for word := range bytes.FieldsSeq(x.body[rel.Start:rel.End]) {
 		at += bytes.Index(x.body[at:], word)
-		if name := markup.Relation(string(word)); name == "self" || name == "hub" {
+		if markup.NamesAddress(string(word)) {
 			words = append(words, span{Start: at, End: at + len(word)})
-		} else {
-			others++
 		}
 		at += len(word)
 	}
-	return words, others
+	return words
 }
 
 // attributes rewrites the attributes of an element. A link that has other relations besides self and hub
@@ -345,8 +339,7 @@ func (x *xmlRewriter) attributes(e *element, t xml.StartElement, values []piece)
 			x.url(values[i:i+1], e.outer)
 		case a.Name.Space != "" || a.Name.Local == "xmlns":
 		case a.Name.Local == "rel" && e.space == namespace.Atom && e.name == "link" && e.level == inFeed:
-			words, _ := x.relations(values[i].span)
-			for _, word := range words {
+			for _, word := range x.addresses(values[i].span) {
 				x.remove(word)
 			}
 		case e.space == namespace.XHTML || e.html:
