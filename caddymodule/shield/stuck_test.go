@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/feedpollard/pollard/caddymodule/internal/stage"
+	"github.com/feedpollard/pollard/internal/origintest"
 )
 
 // WordPress's ETag is of the newest change among public posts. If a post is taken down, the ETag stays,
@@ -96,5 +97,22 @@ func TestButtonWaits(t *testing.T) {
 		press(s)
 		press(s)
 		s.Expect(1, "after it")
+	})
+}
+
+// The only post is withdrawn. After a publish ping, the next answer is the empty feed.
+func TestOnlyPostIsWithdrawn(t *testing.T) {
+	stage.Run(t, stage.ShieldedSite(blog, "/feed/* {\njitter 0\nping /feed/ping\n}"), stage.Feed(origintest.Feed(1, ""), "ETag", `"1"`), func(s *stage.Stage) {
+		s.Get(blog + "/feed/")
+		time.Sleep(2 * time.Minute)
+		stage.WantBody(t, "before", s.Get(blog+"/feed/"), 200, "Entry 1")
+		s.Now(stage.Feed(origintest.Feed(0, ""), "ETag", `"2"`))
+		time.Sleep(2 * time.Minute)
+		if code := sendPing(s, aboutFeed); code != 204 {
+			t.Fatalf("a ping got %d", code)
+		}
+		if got := s.Get(blog + "/feed/"); got.Code != 200 || got.Body.String() != origintest.Feed(0, "") {
+			t.Errorf("after the ping: %d %q", got.Code, got.Body)
+		}
 	})
 }

@@ -19,20 +19,21 @@ import (
 // stalls are answers that stop, in each way, at places where an answer can stop.
 func stalls() (attacks []attack) {
 	length, gz := "Content-Length: "+strconv.Itoa(len(feed))+"\r\n", origintest.Encode(feed, "gzip")
-	for _, place := range []struct{ name, said, rest string }{
-		{"the status line", "", ok("", feed)},
-		{"a field's value", "HTTP/1.1 200 OK\r\nContent-Type: text/", "xml\r\n\r\n"},
-		{"the answer after an interim one", "HTTP/1.1 102 Processing\r\n\r\n", ok("", feed)},
-		{"a body", open(length, feed[:50]), feed[50:]},
-		{"a body's last byte", open(length, feed[:len(feed)-1]), feed[len(feed)-1:]},
-		{"a chunk", chunked("", fmt.Sprintf("%x\r\n%s", len(feed), feed[:50])), feed[50:]},
-		{"the last chunk", chunked("", chunk(feed)), "0\r\n\r\n"},
-		{"gzip's checksum", open("Content-Encoding: gzip\r\nContent-Length: "+strconv.Itoa(len(gz))+"\r\n", gz[:len(gz)-4]), gz[len(gz)-4:]},
+	for _, place := range []struct{ name, said, rest, whole string }{
+		{"the status line", "", ok("", feed), ""},
+		{"a field's value", "HTTP/1.1 200 OK\r\nContent-Type: text/", "xml\r\n\r\n", ""},
+		{"the answer after an interim one", "HTTP/1.1 102 Processing\r\n\r\n", ok("", feed), ""},
+		{"a body", open(length, feed[:50]), feed[50:], ""},
+		{"a body's last byte", open(length, feed[:len(feed)-1]), feed[len(feed)-1:], ""},
+		{"a chunk", chunked("", fmt.Sprintf("%x\r\n%s", len(feed), feed[:50])), feed[50:], ""},
+		// Here the document has ended, whatever becomes of the answer.
+		{"the last chunk", chunked("", chunk(feed)), "0\r\n\r\n", feed},
+		{"gzip's checksum", open("Content-Encoding: gzip\r\nContent-Length: "+strconv.Itoa(len(gz))+"\r\n", gz[:len(gz)-4]), gz[len(gz)-4:], feed},
 	} {
 		attacks = append(attacks,
-			attack{name: "closes before " + place.name, send: says(place.said)},
+			attack{name: "closes before " + place.name, send: says(place.said), gives: place.whole},
 			attack{name: "hangs before " + place.name, send: hangs(place.said), slow: true},
-			attack{name: "resets before " + place.name, send: resets(place.said)},
+			attack{name: "resets before " + place.name, send: resets(place.said), gives: place.whole},
 			// The last bytes come in time.
 			attack{name: "drips from " + place.name, send: drips(place.said, place.rest), slow: true, gives: feed},
 		)
@@ -57,7 +58,7 @@ func endlessAnswers() (attacks []attack) {
 		{"body of a 404", "HTTP/1.1 404 Not Found\r\n\r\n", "a"},
 	} {
 		// Some of them are bounded in bytes, some by time only.
-		attacks = append(attacks, attack{name: "endless " + a.name, send: endless(a.said, a.piece), slow: true, gives: map[bool]string{true: feed}[strings.HasPrefix(a.name, "padding")]})
+		attacks = append(attacks, attack{name: "endless " + a.name, send: endless(a.said, a.piece), slow: true, gives: map[string]string{"padding behind gzip": feed, "trailers": feed}[a.name]})
 	}
 	return attacks
 }
@@ -72,7 +73,7 @@ func framing() []attack {
 		{name: "two answers", send: says(ok("", feed) + ok("", strings.Replace(feed, "Good", "Second", 1))), gives: feed},
 		{name: "a field of 4 MB", send: says(ok("X-A: "+strings.Repeat("a", 4<<20)+"\r\n", feed))},
 		{name: "100,000 fields", send: says(ok(strings.Repeat("X-A: b\r\n", 100_000), feed))},
-		{name: "a byte too few for the length", send: says(open("Content-Length: "+strconv.Itoa(len(feed)+1)+"\r\n", feed))},
+		{name: "a byte too few for the length", send: says(open("Content-Length: "+strconv.Itoa(len(feed)+1)+"\r\n", feed)), gives: feed},
 		{name: "chunk of 2^64 bytes", send: says(chunked("", "10000000000000000\r\n"+feed+"\r\n0\r\n\r\n"))},
 		{name: "trailers that redirect", send: says(chunked("Trailer: Location\r\n", chunk(feed)+"0\r\nLocation: http://x.test/\r\nSet-Cookie: hunter2\r\n\r\n")), gives: feed},
 	}

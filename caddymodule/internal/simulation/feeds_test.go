@@ -92,7 +92,7 @@ func brokenFeeds() []*resource {
 		{url: "http://login.test/feed", instead: page(200, "text/html", "<!DOCTYPE html><html><body>Log in<script>alert(1)</script></body></html>", 40*time.Hour, 80*time.Hour)},
 		{url: "http://rss-login.test/feed", instead: page(200, "application/rss+xml", "<html><head><title>Just a moment</title></head></html>", 3*time.Hour, 7*time.Hour)},
 		{url: "http://empty.test/feed", instead: page(200, "application/rss+xml", "", 3*time.Hour, 8*time.Hour)},
-		{url: "http://childless.test/feed", instead: page(200, "application/rss+xml", `<rss version="2.0"><channel><title>T</title></channel></rss>`, 20*time.Hour, 50*time.Hour)},
+		{url: "http://childless.test/feed", instead: childless},
 		{url: "http://cut.test/feed", noisy: true, never304: true, etag: numbered, date: none, instead: func(c *call) (reply, bool) {
 			a := c.usual()
 			if a.status == 200 && c.n > 0 {
@@ -132,6 +132,14 @@ func failingWith(a reply, long, period time.Duration) func(*call) (reply, bool) 
 		since := (c.age + time.Duration(len(c.url))*time.Hour) % period
 		return a, c.age > day && c.age < simulated-2*day && since < long
 	}
+}
+
+// childless answers with a feed that has no entries, at times.
+func childless(c *call) (reply, bool) {
+	const body = `<rss version="2.0"><channel><title>T</title></channel></rss>`
+	a, now := page(200, "application/rss+xml", body, 20*time.Hour, 50*time.Hour)(c)
+	a.empty, a.plain, a.validators = true, []byte(body), validators{`"page"`, "Mon, 01 Jan 2024 00:00:00 GMT"}
+	return a, now
 }
 
 func page(status int, kind, body string, long, period time.Duration) func(*call) (reply, bool) {

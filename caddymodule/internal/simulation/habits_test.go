@@ -51,6 +51,8 @@ type resource struct {
 
 	// What has happened so far, guarded by the mutex of the origins.
 	asked, failures int
+	errors          int  // answers in a row that were not good, as far as the gateway may know
+	emptied         bool // the last document had no entries
 	inFlight        int
 	lastEnd         time.Time
 	next, earliest  time.Time    // when it may be polled again: by itself, by hand
@@ -72,6 +74,7 @@ type reply struct {
 	drop       bool // the connection is closed without an answer
 	cut        bool // the body breaks off
 	good       bool // the gateway should accept it
+	empty      bool // it has no entries, so it is accepted the second time in a row
 	gone       bool
 	version    int
 	validators validators
