@@ -148,3 +148,26 @@ func TestNothingIsExecuted(t *testing.T) {
 	}
 	t.Logf("%d documents, of which this browser runs %d from their origin; %d are served; none runs in frames, as an object, or as one of %d pages", len(list), len(would), served, pages)
 }
+
+// A feed with a style sheet, opened at the gateway, shows its text. With the style sheet, which a browser
+// may not load there, it would be a white page.
+func TestFeedWithStylesheet(t *testing.T) {
+	t.Parallel()
+	if testing.Short() {
+		t.Skip("starts a browser")
+	}
+	ctx := browser.Open(t)
+	origin := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "text/xml")
+		fmt.Fprint(w, strings.Replace(feed, "<rss", `<?xml-stylesheet type="text/xsl" href="/rss.xsl"?><rss`, 1))
+	}))
+	defer origin.Close()
+	c := start(t, setup{app: impatient, site: gatewayByURL})
+	if err := chromedp.Do(ctx, chromedp.Navigate("http://"+c.address+"/"+origin.URL+"/feed.xml")); err != nil {
+		t.Fatal(err)
+	}
+	text, err := chromedp.Run(ctx, chromedp.Evaluate[string]("document.documentElement.textContent"))
+	if err != nil || !strings.Contains(text, "Good") {
+		t.Errorf("it shows %q, %v", text, err)
+	}
+}
