@@ -87,3 +87,12 @@ func TestStart(t *testing.T) {
 		}
 	}
 }
+
+func TestCountTags(t *testing.T) {
+	const text = "<item><ITEM a><a:item\n>< item><items></item></a:ITEM ></items><<item/><item"
+	for name, want := range map[string]int{"item": 4, "/item": 2, "items": 1, "/items": 1, "entry": 0} {
+		if got := CountTags([]byte(text), name); got != want {
+			t.Errorf("%s: %d, want %d", name, got, want)
+		}
+	}
+}

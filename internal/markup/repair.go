@@ -89,6 +89,26 @@ func startsWithRoot(text []byte) bool {
 	}
 }
 
+// CountTags counts the start tags of a name, or the end tags if that begins with a slash, where markup cannot
+// be read: whatever their prefix, and in capitals too.
+func CountTags(text []byte, name string) (n int) {
+	local, end := strings.CutPrefix(name, "/")
+	for i := bytes.IndexByte(text, '<'); i >= 0; i = bytes.IndexByte(text, '<') {
+		text = text[i+1:]
+		found, ends := bytes.CutPrefix(text[:min(len(text), maxTagName)], []byte("/"))
+		if stop := bytes.IndexAny(found, Space+"/<>"); stop > 0 {
+			found = found[bytes.LastIndexByte(found[:stop], ':')+1 : stop]
+			if ends == end && bytes.EqualFold(found, []byte(local)) {
+				n++
+			}
+		}
+	}
+	return n
+}
+
+// maxTagName is more than the names of elements in feeds have, with their prefix.
+const maxTagName = 256
+
 // Repair replaces by spaces what no XML parser accepts, lenient or not: characters that
 // XML forbids (XML 1.0 section 2.2) and references to such. Offsets stay as they are.
 // The result is text itself if there are none.

@@ -10,7 +10,6 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
-	"regexp"
 	"strings"
 	"time"
 
@@ -119,19 +118,16 @@ func (x *xmlReader) read(now time.Time) (*policy.Document, error) {
 	}
 }
 
-// entryTag begins an entry where markup cannot be read.
-var entryTag = regexp.MustCompile(`(?i)<(?:[\w.-]+:)?(?:item|entry)[\s>]`)
-
 // unread takes over the rest of a document whose markup cannot be read any further, as it ends early, or
 // a wrong end tag has closed all elements. Some readers see entries there. So it is a part of the
 // fingerprint as it is.
 func (x *xmlReader) unread(from int, now time.Time) (*policy.Document, error) {
 	rest := x.source[from:]
-	more := len(entryTag.FindAllIndex(rest, -1))
+	more := markup.CountTags(rest, "item") + markup.CountTags(rest, "entry")
 	if x.open {
 		more++
 	}
-	x.doc.Unclosed = !regexp.MustCompile(`(?i)</(?:[\w.-]+:)?` + regexp.QuoteMeta(x.root.Local) + `\s*>`).Match(rest)
+	x.doc.Unclosed = markup.CountTags(rest, "/"+x.root.Local) == 0
 	if x.doc.Unclosed && len(x.entries)+more == 0 {
 		return nil, fmt.Errorf("%w: %w after %s, before the end of <%s>", ErrBroken, markup.ErrTruncated,
 			humanize.Bytes(uint64(len(x.source))), clip(x.root.Local))
