@@ -9,6 +9,8 @@ import (
 	"mime"
 	"regexp"
 	"strings"
+
+	"github.com/feedpollard/pollard/internal/markup"
 )
 
 // detection is whether a body is a feed, as far as its first bytes show.
@@ -24,7 +26,8 @@ const (
 const prefixSize = 1024
 
 // detect classifies a body by its first bytes; complete means that these are all. A feed is
-// XML with one of a few root elements, or JSON with one of a few members near its beginning. A
+// XML with one of a few root elements, perhaps behind a warning or a script, or JSON with one of a few
+// members near its beginning. A
 // wrong result costs time only: package document reads what is stored.
 func detect(prefix []byte, complete bool) detection {
 	complete = complete || len(prefix) >= prefixSize
@@ -42,9 +45,17 @@ func detect(prefix []byte, complete bool) detection {
 		}
 		return notFeedIf(complete)
 	case text[0] != '<':
-		return notFeed
+		return detectBehind(text, complete)
 	}
 	return detectXML(text, complete)
+}
+
+// detectBehind looks for a feed behind something else.
+func detectBehind(text []byte, complete bool) detection {
+	if markup.Start(text) >= 0 {
+		return isFeed
+	}
+	return notFeedIf(complete)
 }
 
 func notFeedIf(complete bool) detection {
@@ -75,7 +86,7 @@ func detectXML(text []byte, complete bool) detection {
 	case end < 0 && !complete:
 		return unknown
 	case len(text) == 0 || text[0] != '<':
-		return notFeed
+		return detectBehind(text, complete)
 	case end < 0:
 		end = len(text)
 	}
@@ -86,8 +97,10 @@ func detectXML(text []byte, complete bool) detection {
 	switch strings.ToLower(string(name)) {
 	case "rss", "feed", "rdf", "channel":
 		return isFeed
+	case "html", "head", "body":
+		return notFeed
 	}
-	return notFeed
+	return detectBehind(text, complete)
 }
 
 // neverFeed reports whether no feed has this media type, not even a mislabelled one.

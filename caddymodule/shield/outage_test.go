@@ -5,6 +5,7 @@ package shield
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	neturl "net/url"
@@ -39,33 +40,32 @@ func TestShieldOutage(t *testing.T) {
 		}
 	}
 	for name, outage := range map[string]stage.Answer{
-		"500":                      stage.Plain(500, "sorry"),
-		"500 no-store":             stage.Plain(500, "sorry", "Cache-Control", "no-cache, must-revalidate, max-age=0, no-store, private"),
-		"404":                      stage.Plain(404, "no such page"),
-		"404 of WordPress":         stage.Plain(404, "no such page", "Cache-Control", "no-cache, must-revalidate, max-age=0, no-store, private"),
-		"403":                      stage.Plain(403, "forbidden"),
-		"429":                      stage.Plain(429, "slow down"),
-		"429 with a time":          stage.Plain(429, "slow down", "Retry-After", "60"),
-		"503":                      stage.Plain(503, "later", "Retry-After", "60"),
-		"HTML error page":          stage.Plain(200, "<!DOCTYPE html><p>Error establishing a database connection", "Content-Type", "text/html"),
-		"HTML without a doctype":   stage.Plain(200, "<br /><b>Fatal error</b>: Allowed memory size exhausted", "Content-Type", "text/html"),
-		"error in front of a feed": stage.Plain(200, "<br />\n<b>Warning</b>: foo in bar.php\n"+stage.FeedNamed("new"), "Content-Type", "text/html"),
-		"empty":                    stage.Plain(200, ""),
-		"no content":               stage.Plain(204, ""),
-		"partial":                  stage.Plain(206, stage.FeedNamed("new"), "Content-Range", "bytes 0-10/100"),
-		"no feed":                  stage.Plain(200, `{"a": 1}`, "Content-Type", "application/json"),
-		"shorter than it says":     stage.Plain(200, stage.FeedNamed("new")[:120], "Content-Length", "100000"),
-		"broken coding":            stage.Plain(200, "\x1f\x8b\x08\x00\x00\x00\x00\x00", "Content-Encoding", "gzip"),
-		"unknown coding":           stage.Plain(200, "\x00\x01\xff\xfe", "Content-Encoding", "rot13"),
-		"hangs":                    hang,
-		"deaf":                     deaf,
-		"hangs in the body":        inTheMiddle(func() error { time.Sleep(time.Hour); return nil }),
-		"aborts in the body":       inTheMiddle(func() error { panic(http.ErrAbortHandler) }),
-		"panics in the body":       inTheMiddle(func() error { panic("oh") }),
-		"fails in the body":        inTheMiddle(func() error { return errors.New("oh") }),
-		"cut in the body":          inTheMiddle(func() error { return nil }),
-		"panics":                   func(http.ResponseWriter, *http.Request) error { panic("oh") },
-		"error":                    func(http.ResponseWriter, *http.Request) error { return errors.New("oh") },
+		"500":                    stage.Plain(500, "sorry"),
+		"500 no-store":           stage.Plain(500, "sorry", "Cache-Control", "no-cache, must-revalidate, max-age=0, no-store, private"),
+		"404":                    stage.Plain(404, "no such page"),
+		"404 of WordPress":       stage.Plain(404, "no such page", "Cache-Control", "no-cache, must-revalidate, max-age=0, no-store, private"),
+		"403":                    stage.Plain(403, "forbidden"),
+		"429":                    stage.Plain(429, "slow down"),
+		"429 with a time":        stage.Plain(429, "slow down", "Retry-After", "60"),
+		"503":                    stage.Plain(503, "later", "Retry-After", "60"),
+		"HTML error page":        stage.Plain(200, "<!DOCTYPE html><p>Error establishing a database connection", "Content-Type", "text/html"),
+		"HTML without a doctype": stage.Plain(200, "<br /><b>Fatal error</b>: Allowed memory size exhausted", "Content-Type", "text/html"),
+		"empty":                  stage.Plain(200, ""),
+		"no content":             stage.Plain(204, ""),
+		"partial":                stage.Plain(206, stage.FeedNamed("new"), "Content-Range", "bytes 0-10/100"),
+		"no feed":                stage.Plain(200, `{"a": 1}`, "Content-Type", "application/json"),
+		"shorter than it says":   stage.Plain(200, stage.FeedNamed("new")[:120], "Content-Length", "100000"),
+		"broken coding":          stage.Plain(200, "\x1f\x8b\x08\x00\x00\x00\x00\x00", "Content-Encoding", "gzip"),
+		"unknown coding":         stage.Plain(200, "\x00\x01\xff\xfe", "Content-Encoding", "rot13"),
+		"hangs":                  hang,
+		"deaf":                   deaf,
+		"hangs in the body":      inTheMiddle(func() error { time.Sleep(time.Hour); return nil }),
+		"aborts in the body":     inTheMiddle(func() error { panic(http.ErrAbortHandler) }),
+		"panics in the body":     inTheMiddle(func() error { panic("oh") }),
+		"fails in the body":      inTheMiddle(func() error { return errors.New("oh") }),
+		"cut in the body":        inTheMiddle(func() error { return nil }),
+		"panics":                 func(http.ResponseWriter, *http.Request) error { panic("oh") },
+		"error":                  func(http.ResponseWriter, *http.Request) error { return errors.New("oh") },
 		"Caddy's 502": func(http.ResponseWriter, *http.Request) error {
 			return caddyhttp.Error(502, errors.New("no upstreams available"))
 		},
@@ -214,4 +214,23 @@ func TestShieldRefresh(t *testing.T) {
 		s.Calls()
 		reads("fourth", 0)
 	})
+}
+
+// A program that writes a warning in front of its feed, or a script behind it, still has a feed. Readers of
+// the shield get it as readers of the site would.
+func TestWarningAroundFeed(t *testing.T) {
+	for _, around := range []string{"<br />\n<b>Warning</b>: foo in bar.php\n%s", "Notice: foo\n%s", "<script>foo</script>\n%s", "%s<script>foo</script>", "%s\nWarning: foo"} {
+		stage.Run(t, stage.ShieldedSite(blog, ""), stage.Feed(stage.FeedNamed("good")), func(s *stage.Stage) {
+			s.Get(blog + "/feed")
+			body := fmt.Sprintf(around, stage.FeedNamed("new"))
+			s.Now(stage.Plain(200, body, "Content-Type", "text/html"))
+			time.Sleep(2 * time.Minute)
+			if got := s.Get(blog + "/feed"); got.Code != 200 || got.Body.String() != body {
+				t.Errorf("%q: %d %q", around, got.Code, got.Body)
+			}
+			time.Sleep(30 * time.Second)
+			s.Get(blog + "/feed")
+			s.Expect(2, around)
+		})
+	}
 }
