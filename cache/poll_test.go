@@ -5,7 +5,9 @@ package cache_test
 
 import (
 	"context"
+	"regexp"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -87,9 +89,8 @@ func TestRaisedFloorHoldsAtOnce(t *testing.T) {
 	}
 }
 
-// An origin that answers only 304 is asked without validators after eight days and polls, in place
-// of a regular poll, whether readers or the background cause it. If that is in vain, it takes twice
-// as long until the next.
+// An origin that answers only 304 is asked without validators after each eight days, in place of a regular
+// poll, whether readers or the background cause it.
 func TestOnly304s(t *testing.T) {
 	slow(t)
 	const gap = 25 * time.Hour // a little more than max-age
@@ -97,7 +98,7 @@ func TestOnly304s(t *testing.T) {
 		prefetch bool
 		days     int
 		want     []time.Duration // days of the unconditional polls
-	}{"read daily": {false, 62, []time.Duration{0, 9, 25, 34, 50}}, "in the background": {true, 31, []time.Duration{0, 9, 25}}} {
+	}{"read daily": {false, 62, []time.Duration{0, 8, 16, 24, 32, 40, 48, 56}}, "in the background": {true, 31, []time.Duration{0, 8, 16, 24}}} {
 		bubble(t, name, func(t *testing.T) {
 			var entries atomic.Int64 // the background polls as well
 			entries.Store(1)
@@ -165,3 +166,31 @@ func TestOwnCommitsAreNotReadBack(t *testing.T) {
 		}
 	})
 }
+
+// A document without an end counts at once if all entries of the stored version are still there, and an
+// empty one at the second poll, with the store's version in between.
+func TestOddDocuments(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		body := rss(2, "")
+		g := newGateway(t, func(ask policy.Ask) policy.Answer { return ok(body, "ETag", `"v"`, "Cache-Control", "max-age=3600") })
+		g.restart()
+		g.get(feedURL)
+		for _, step := range []struct{ body, shown string }{
+			{strings.TrimSuffix(rss(3, ""), "</channel></rss>"), "Entry 3"},
+			{rss(4, ""), "Entry 4"},
+			{rss(0, ""), "Entry 4"},
+			{rss(0, ""), ""},
+		} {
+			body = step.body
+			g.restart() // nothing is in memory
+			time.Sleep(61 * time.Minute)
+			g.get(feedURL)
+			w := g.get(feedURL)
+			if shown := entryTitle.FindString(w.Body.String()); w.Code != 200 || shown != step.shown {
+				t.Errorf("%.40q...: readers get %q", step.body, shown)
+			}
+		}
+	})
+}
+
+var entryTitle = regexp.MustCompile(`Entry \d+`)
