@@ -111,6 +111,9 @@ func reasonFor(failure policy.Failure, text string) string {
 		if strings.Contains(text, "an HTML page") {
 			return "the URL gives an HTML page, not a feed"
 		}
+		if _, limit, ok := strings.Cut(text, "too complex a document: "); ok {
+			return "what the URL gives is too complex a document: " + limit
+		}
 		return "what the URL gives is not a feed"
 	case policy.FailureTruncated:
 		return "the feed breaks off before its end"
