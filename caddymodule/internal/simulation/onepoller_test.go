@@ -67,7 +67,7 @@ func (sim *simulation) settle() {
 // may be. Each poll was checked when it arrived.
 func (sim *simulation) checkFrequency() {
 	for _, s := range sim.feeds {
-		if s.instead != nil || s.moves || s.slow != nil || s.never304 || s.days != nil || s.hours != nil {
+		if s.instead != nil || s.moves || s.slow != nil || s.never304 || s.ignoresETag || s.days != nil || s.hours != nil {
 			continue
 		}
 		interval := max(floor, s.wait, s.wait304, s.retryAfter) + time.Hour
