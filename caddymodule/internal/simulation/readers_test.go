@@ -65,7 +65,7 @@ var habits = []struct {
 		return q
 	}},
 	{name: "chatty", pause: time.Hour, ask: with("Cookie", "session=secret", "Referer", "https://reader.test/", "Authorization", "Basic c2VjcmV0",
-		"X-Forwarded-For", "192.0.2.7", "Forwarded", "for=192.0.2.7", "Accept-Language", "de", "Origin", "https://reader.test", "Dnt", "1", "Sec-Fetch-Mode", "cors", "Via", "1.1 home")},
+		"X-Forwarded-For", "192.0.2.7", "Forwarded", "for=192.0.2.7", "Accept-Language", "de", "Dnt", "1", "Sec-Fetch-Mode", "cors", "Via", "1.1 home")},
 	{name: "now", pause: time.Hour, ask: func(r *reader, s *feed) *http.Request {
 		q := r.request(http.MethodGet, s)
 		q.Header.Set("If-Modified-Since", r.sim.clock.truth().UTC().Format(http.TimeFormat))
