@@ -132,7 +132,7 @@ func TestCaddyfileErrors(t *testing.T) {
 		{"feed: the path of a page", gateway("feed /-/feeds https://example.com/"), "paths below /-/ are pages of the gateway: choose another one, at Caddyfile:3"},
 		{"feed: star in the path", gateway("feed /a/* https://example.com/"), "feed /a/*: expected a path without query, fragment, star or placeholder, at Caddyfile:3"},
 		{"feed: path twice", gateway("feed /a https://example.com/\nfeed /%61 https://example.org/"), "feed /%61 is given twice, at Caddyfile:4"},
-		{"feed: URL", gateway("feed /a example.com/feed"), "feed /a: not a feed URL: it must begin with http:// or https://, at Caddyfile:3"},
+		{"feed: URL", gateway("feed /a ftp://example.com/feed"), "feed /a: not a feed URL: it must begin with http:// or https://, at Caddyfile:3"},
 		{"feed: host of the URL", gateway("feed /a https:///feed"), "feed /a: not a feed URL: it names no host, at Caddyfile:3"},
 		{"feed: leftovers", gateway("feed /a https://example.com/ 1h"), `feed: unexpected "1h": expected a path and the URL of the feed and nothing more, at Caddyfile:3`},
 		{"feed: unknown line", gateway("feed /a https://example.com/ {\nspacing 1s\n}"), `unrecognized subdirective "spacing": expected one of default_interval, jitter,`},

@@ -165,17 +165,13 @@ func isRefused(err error, status int) bool {
 	return ok && r.status == status
 }
 
-// feedArgument returns the URL of a feed. Without a scheme it is https. A single word is an
-// error: it may be a host, but is more likely a mistake.
+// feedArgument returns the URL of a feed. A single word is an error: it may be a host, but is more
+// likely a mistake.
 func feedArgument(argument string) (feedurl.URL, error) {
-	raw := argument
-	if !strings.ContainsAny(raw, ".:/") {
+	if !strings.ContainsAny(argument, ".:/") {
 		return feedurl.URL{}, wrongUsage("%q is no URL: write one such as https://example.com/feed.xml", argument)
 	}
-	if !strings.Contains(raw, ":/") && !strings.HasPrefix(strings.ToLower(raw), "feed:") {
-		raw = "https://" + raw
-	}
-	u, err := feedurl.Parse(raw)
+	u, err := feedurl.ParseWritten(argument)
 	if err != nil {
 		return feedurl.URL{}, wrongUsage("%q is %v", argument, err)
 	}

@@ -4,7 +4,6 @@
 package gateway
 
 import (
-	"cmp"
 	"net/http"
 	"net/url"
 	"regexp"
@@ -28,7 +27,7 @@ type urlRequest struct {
 //	/https://host/path?query     as well as http://
 //	/https:/host/path            if something merged the slashes
 //	/https%3A%2F%2Fhost%2Fpath   if something escaped them
-//	/feed://host/path            a pseudo scheme for http
+//	/feed://host/path            or another pseudo scheme for http, such as pcast
 //	/?url=<escaped>              with or without a scheme
 //
 // and each of them after /~<token>, where /~<token>/host.name/path means https too: without a
@@ -61,23 +60,25 @@ func parseByURL(u, original *url.URL) (by urlRequest, ok bool) {
 	if u.RawQuery != "" || u.ForceQuery {
 		query = "?" + u.RawQuery
 	}
-	if scheme, after, found := cutScheme(rest); found {
-		if len(after) >= 3 && strings.EqualFold(after[:3], "%2f") {
-			plain, err := url.PathUnescape(after)
-			if err != nil {
-				return urlRequest{}, false
-			}
-			after = plain
-			if strings.Contains(after, "?") {
-				query = "" // the target contains its own query
-			}
+	if whole := escapedURL.MatchString(rest); whole || escapedColon.MatchString(rest) {
+		plain, err := url.PathUnescape(rest)
+		switch {
+		case !whole:
+			rest = escapedColon.ReplaceAllString(rest, "${1}:")
+		case err != nil:
+			return urlRequest{}, false
+		case strings.Contains(plain, "?"):
+			rest, query = plain, "" // the target contains its own query
+		default:
+			rest = plain
 		}
-		after = strings.TrimPrefix(strings.TrimPrefix(after, "/"), "/")
+	}
+	if scheme, after, found := feedurl.CutScheme(rest); found {
 		by.target = scheme + "://" + after + query
 		return by, true
 	}
 	// Without the slash, /favicon.ico and /robots.txt would be hosts.
-	if host, after, found := strings.Cut(rest, "/"); found && by.hasToken && looksLikeHost(host) {
+	if host, after, found := strings.Cut(rest, "/"); found && by.hasToken && feedurl.LooksLikeHost(host) {
 		by.target = "https://" + host + "/" + after + query
 		return by, true
 	}
@@ -87,18 +88,12 @@ func parseByURL(u, original *url.URL) (by urlRequest, ok bool) {
 // writtenTilde matches the tilde before a token. Some clients escape it needlessly (RFC 3986 section 2.3).
 var writtenTilde = regexp.MustCompile(`^/(?:~|%7[Ee])`)
 
-// writtenScheme matches a scheme as people write it, with a colon that may be escaped. The pseudo scheme
-// feed: means http:, unless one of the two follows.
-var writtenScheme = regexp.MustCompile(`(?i)^(?:(?:feed(?::|%3a)/*)?(https?)|feed)(?::|%3a)`)
-
-// cutScheme removes the scheme of a URL as it is written.
-func cutScheme(s string) (scheme, after string, ok bool) {
-	m := writtenScheme.FindStringSubmatch(s)
-	if m == nil {
-		return "", "", false
-	}
-	return cmp.Or(strings.ToLower(m[1]), "http"), s[len(m[0]):], true
-}
+// escapedURL and escapedColon match the beginning of a URL whose slashes are escaped, and of one of which
+// something has escaped the colon behind its scheme alone.
+var (
+	escapedURL   = regexp.MustCompile(`(?i)^(?:[a-z]+(?::|%3a)/*)?[a-z]+(?::|%3a)%2f`)
+	escapedColon = regexp.MustCompile(`(?i)^((?:[a-z]+:/*)?[a-z]+)%3a`)
+)
 
 // urlParameter returns the value of the parameter url. The value may be a URL that was pasted
 // without escapes, query included: it contains a question mark, which an escaped URL does not.
@@ -110,31 +105,17 @@ func urlParameter(rawQuery string) (string, bool) {
 			rest = after
 			continue
 		}
-		if _, _, plain := cutScheme(value); plain && strings.Contains(value, "?") {
+		if _, _, plain := feedurl.CutScheme(value); plain && strings.Contains(value, "?") {
 			return strings.TrimPrefix(rest, "url="), true
 		}
 		value, err := url.QueryUnescape(value)
 		if err != nil {
 			return "", false
 		}
-		value = strings.TrimSpace(value)
-		if host, _, _ := strings.Cut(value, "/"); looksLikeHost(host) {
-			value = "https://" + value
-		}
+		value = feedurl.Written(strings.TrimSpace(value))
 		return value, value != ""
 	}
 	return "", false
-}
-
-// looksLikeHost reports whether a path segment may be a host: a name with a dot, or an IPv4
-// address, with or without a port.
-func looksLikeHost(segment string) bool {
-	name, port, hasPort := strings.Cut(segment, ":")
-	if hasPort && (port == "" || strings.Trim(port, "0123456789") != "") {
-		return false
-	}
-	name, err := feedurl.ParseHost(name)
-	return err == nil && strings.Contains(name, ".")
 }
 
 // originalPath returns the path of a request as it was sent, without a prefix that Caddy's

@@ -72,7 +72,7 @@ func (g *Gateway) warnOfSite(h httpcaddyfile.Helper, site config.Site) {
 		if f.Path == "/" {
 			config.Warn(h.Dispenser, "feed /: it takes the place of the gateway's home page, which is at %s then: choose another path", pagesBelow)
 		}
-		if u, err := feedurl.Parse(f.URL); err == nil && g.leadsToFeed(u.RequestURL()) && slices.ContainsFunc(site.Addresses, func(a string) bool { return leadsTo(a, u) }) {
+		if u, err := feedurl.ParseWritten(f.URL); err == nil && g.leadsToFeed(u.RequestURL()) && slices.ContainsFunc(site.Addresses, func(a string) bool { return leadsTo(a, u) }) {
 			config.Warn(h.Dispenser, "feed %s: its URL is an address of this gateway, which would poll itself: write the URL that the feed has at its site", f.Path)
 		}
 	}

@@ -103,7 +103,6 @@ type Gateway struct {
 	accessLog *zap.Logger
 	server    *caddyhttp.Server // that the gateway belongs to, or nil
 	access    *access
-	recent    *recentHosts
 	// mayServe and mayServeNamed are access.checkFrom, for feeds by URL that the configuration does not name
 	// and that it does.
 	mayServe, mayServeNamed func(from string) error
@@ -138,7 +137,7 @@ func (Gateway) CaddyModule() caddy.ModuleInfo {
 
 // Provision resolves access and paths, and registers the feeds with the app.
 func (g *Gateway) Provision(ctx caddy.Context) error {
-	g.log, g.recent = ctx.Logger(), newRecentHosts()
+	g.log = ctx.Logger()
 	loaded, err := ctx.App("pollard")
 	if err != nil {
 		return fmt.Errorf("getting the pollard app: %w", err)
@@ -187,7 +186,7 @@ func (g *Gateway) resolveFeeds(app *poller.App, repl *caddy.Replacer) error {
 		if err != nil {
 			return fmt.Errorf("feed %s: %w", f.Path, err)
 		}
-		feed, err := feedurl.Parse(raw)
+		feed, err := feedurl.ParseWritten(raw)
 		if err != nil {
 			return fmt.Errorf("feed %s: %w", f.Path, err)
 		}
@@ -222,7 +221,7 @@ func (f *Feed) check() error {
 		return err
 	}
 	if !strings.Contains(f.URL, "{") {
-		if _, err := feedurl.Canonical(f.URL); err != nil {
+		if _, err := feedurl.ParseWritten(f.URL); err != nil {
 			return fmt.Errorf("feed %s: %w", f.Path, err)
 		}
 	}

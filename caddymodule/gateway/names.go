@@ -30,7 +30,7 @@ func (g *Gateway) Find(name string) string {
 		below, _ := strings.CutPrefix(path, g.base())
 		return g.paths[below]
 	}
-	u, err := feedurl.Parse(name)
+	u, err := feedurl.ParseWritten(name)
 	if err != nil || !g.isAt(u.Name()) {
 		return ""
 	}

@@ -213,11 +213,8 @@ func (g *Gateway) discover(r *http.Request, address string) (pages.Site, error) 
 // a site, with or without a scheme, or at this gateway. Otherwise it returns what is wrong.
 func (g *Gateway) requested(r *http.Request, address string) (u feedurl.URL, problem string) {
 	const noSite = "This is not the address of a site: write one such as https://blog.example/."
-	switch host, _, _ := strings.Cut(address, "/"); {
-	case host == "":
+	if address = feedurl.Written(address); strings.HasPrefix(address, "/") {
 		address = poller.SiteAddress(r) + basePath(r) + address // a path of this gateway
-	case looksLikeHost(host):
-		address = "https://" + address
 	}
 	const folded = 3 // addresses of this gateway, one in another
 	for range folded {
@@ -265,7 +262,7 @@ func (g *Gateway) feedsAt(r *http.Request, by urlRequest, u feedurl.URL) (title 
 	if refusal := g.access.authorize(from, u); refusal != nil && g.chosen[u.String()] == "" {
 		return "", nil, refusal
 	}
-	feed, err := g.feedFor(r, from, u, false)
+	feed, err := g.feedFor(r, from, u)
 	if err != nil {
 		return "", nil, err
 	}

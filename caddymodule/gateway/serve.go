@@ -264,8 +264,7 @@ func (g *Gateway) find(r *http.Request, req *request) (*cache.Feed, error) {
 		return nil, &poller.Refusal{Status: http.StatusBadRequest, Reason: "not a feed URL: it leads back to this gateway"}
 	}
 	req.named = g.isNamed(u.String())
-	icons := u.Path() == "/" && !strings.Contains(r.Header.Get("Accept"), "text/html")
-	feed, err := g.feedFor(r, from, u, icons)
+	feed, err := g.feedFor(r, from, u)
 	req.alias = err == nil && feed.Key() != u.String()
 	return feed, err
 }
@@ -300,19 +299,13 @@ func (g *Gateway) leadsBack(r *http.Request, configured string) bool {
 }
 
 // feedFor returns the feed at a URL that the client may request. A feed that is not known yet is
-// added, if this request may add one. icons says that the request may be for the icon of the feed's site.
-func (g *Gateway) feedFor(r *http.Request, from client, u feedurl.URL, icons bool) (*cache.Feed, error) {
+// added, if this request may add one.
+func (g *Gateway) feedFor(r *http.Request, from client, u feedurl.URL) (*cache.Feed, error) {
 	requested, feed, err := g.feed(r.Context(), u.String())
 	if err != nil {
 		return nil, err
 	}
 	owner, asks := g.access.ownerOf(g.engine, from, u.String()), from.hasToken || !mayBeOfOtherSite(r)
-	switch {
-	case icons && feed.New() && g.recent.has(from.Address, u.Name()):
-		return nil, errNoFeed // it looks for an icon at the host of a feed, which here is the gateway
-	case !icons && !neverFeed(u):
-		g.recent.add(from.Address, u.Name())
-	}
 	if feed.New() {
 		if neverFeed(u) {
 			return nil, errNoFeed
@@ -346,7 +339,9 @@ func (g *Gateway) feedFor(r *http.Request, from client, u feedurl.URL, icons boo
 	if asks {
 		requested.Ask(owner)
 		feed.Ask(owner)
-		if !feed.Served() && owner.Kind() != store.KindPublic && r.Header.Get("Sec-Fetch-Mode") != "navigate" {
+		// A reader may look for the icon of a site at its home page.
+		home := u.Path() == "/" && u.Query() == ""
+		if !home && !feed.Served() && owner.Kind() != store.KindPublic && r.Header.Get("Sec-Fetch-Mode") != "navigate" {
 			feed.Expect()
 		}
 		if from.group != 0 {
@@ -369,7 +364,7 @@ var errOtherSite error = forbidden("a page of another site sent this request, or
 // show the text on a page, or empty, as it may contain a token.
 func noSuchPath(path string) error {
 	reason := "no such path: no feed is configured here, and it is not of the form /https://host/path"
-	if host, _, found := strings.Cut(strings.TrimPrefix(path, "/"), "/"); found && looksLikeHost(host) {
+	if host, _, found := strings.Cut(strings.TrimPrefix(path, "/"), "/"); found && feedurl.LooksLikeHost(host) {
 		reason += ": for the feed of a site, write /https:/" + path
 	}
 	if prefix, url, found := strings.Cut(path, "/http"); found && strings.Contains(url, ":/") {

@@ -478,7 +478,7 @@ func TestGatewayBelowAPath(t *testing.T) {
 		if err := o.LoadSites("", "spacing 0", "http://feeds.test {\nbind void/feeds\nhandle_path /my/feeds* {\n"+gateway+"}\nrewrite /blog /?url=https://site.example/\n"+gateway+"}\n"); err != nil {
 			t.Fatal(err)
 		}
-		// The feeds to find are of another site: a client that asked for a feed of it looks for its icon.
+		// The feeds to find are of another site.
 		for target, want := range map[string]string{
 			"/my/feeds/":                                      `href="/my/feeds/-/feeds"`,
 			"/my/feeds/https://site.example/":                 `href="http://feeds.test/my/feeds/https://site.example/atom.xml"`,

@@ -139,7 +139,7 @@ func readOPMLFile(path string) (all []opml.Outline, feeds map[string]bool, skipp
 	}
 	feeds = make(map[string]bool)
 	all = opml.Pruned(all, func(o *opml.Outline) bool {
-		feed, err := feedurl.Parse(o.URL)
+		feed, err := feedurl.ParseWritten(o.URL)
 		if err != nil {
 			skipped++
 			return false

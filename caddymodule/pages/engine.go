@@ -173,7 +173,7 @@ func (e *engineSource) find(ctx context.Context, v *Viewer, which Which) (c *cac
 	}
 	if id, ok := parseID(which.ID); ok {
 		key, err = c.KeyOf(ctx, id)
-	} else if u, invalid := feedurl.Parse(which.URL); invalid != nil || which.ID != "" {
+	} else if u, invalid := feedurl.ParseWritten(which.URL); invalid != nil || which.ID != "" {
 		err = ErrUnknown
 	} else if key = u.String(); e.shield != "" {
 		key, err = shieldKey(ctx, c, v, key)

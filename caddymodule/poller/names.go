@@ -55,10 +55,11 @@ func (e *Engine) keysOf(ctx context.Context, c *cache.Cache, name string) ([]str
 		}
 		return keys, candidates(name, keys)
 	}
-	feed, err := feedurl.Canonical(name)
+	u, err := feedurl.ParseWritten(name)
 	if err != nil {
 		return nil, apiError(http.StatusBadRequest, err)
 	}
+	feed := u.String()
 	unknown := c.Has(ctx, feed) // or the store cannot be read
 	if unknown == nil && !slices.Contains(keys, feed) {
 		keys = append(keys, feed)

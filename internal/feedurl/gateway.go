@@ -50,7 +50,7 @@ func (g Gateway) Address(feed string) (string, error) {
 	if hasDotSegments(u.Path()) { // readers resolve them, RFC 3986 section 5.2.4
 		return g.prefix + "?url=" + url.QueryEscape(u.String()), nil
 	}
-	if feed = strings.TrimSpace(feed); hasHTTP(feed) {
+	if feed = strings.TrimSpace(feed); hasPrefixFold(feed, "https://") || hasPrefixFold(feed, "http://") {
 		return g.prefix + feed, nil // as written, so that Feed gives it back
 	}
 	return g.prefix + u.String(), nil
@@ -71,7 +71,7 @@ func (g Gateway) Feed(address string) (string, bool) {
 		value, _, _ = strings.Cut(value, "&")
 		feed, _ = url.QueryUnescape(value)
 	} else {
-		feed = unescape(rest)
+		feed = atEnd(rest)
 	}
 	if _, err := Parse(feed); err != nil {
 		return "", false
@@ -82,8 +82,8 @@ func (g Gateway) Feed(address string) (string, bool) {
 // cut returns the part of an address after the gateway's root.
 func (g Gateway) cut(address string) (rest string, ok bool) {
 	address = strings.TrimSpace(address)
-	if rest, ok = cutPrefixFold(address, g.root); ok {
-		return rest, true
+	if hasPrefixFold(address, g.root) {
+		return address[len(g.root):], true
 	}
 	u, err := Parse(address) // another spelling
 	if err != nil {
@@ -92,19 +92,18 @@ func (g Gateway) cut(address string) (rest string, ok bool) {
 	return strings.CutPrefix(u.String(), g.root)
 }
 
-// unescape returns the URL at the end of a path, even if a client has folded its slashes.
+// atEnd returns the URL at the end of a path: as written, or with the slashes that a client has merged.
 // It does not accept host.name/path, which may be another path of the site.
-func unescape(path string) string {
+func atEnd(path string) string {
 	path = strings.TrimLeft(path, "/")
-	for _, scheme := range []string{"https", "http"} {
-		if after, ok := cutPrefixFold(path, scheme+":/"); ok {
-			if strings.HasPrefix(after, "/") {
-				return path
-			}
-			return scheme + "://" + after
-		}
+	scheme, after, ok := CutScheme(path)
+	switch {
+	case !ok:
+		return ""
+	case hasPrefixFold(path, scheme+"://"):
+		return path
 	}
-	return ""
+	return scheme + "://" + after
 }
 
 func hasDotSegments(path string) bool {

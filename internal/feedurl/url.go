@@ -6,6 +6,7 @@
 // [Parse] brings every spelling that sends the same request (RFC 3986 section 6,
 // RFC 5891) to one canonical text, which is the feed's key. Differences that may matter
 // to an origin (escapes, the order of parameters, an empty query) stay byte for byte.
+// [ParseWritten] also reads what people write without a scheme.
 // [Redact] returns a URL for logs and pages. A [HostTable] maps patterns of hosts to
 // values. A [Gateway] converts between URLs and addresses at a gateway.
 //
@@ -44,17 +45,18 @@ type URL struct {
 }
 
 // Parse reads a URL as a person or an origin has written it. It accepts http and https
-// URLs with white space around them, %20 after a path, slashes before them, or the pseudo
-// scheme feed:.
+// URLs with white space around them, %20 after a path, slashes or a pseudo scheme such as
+// feed: before them, or one slash instead of two (see [CutScheme]).
 func Parse(raw string) (URL, error) {
 	if len(raw) > 4*MaxLength { // escaping makes nothing shorter
 		return URL{}, invalid("it is longer than %d bytes", MaxLength)
 	}
 	raw, _, _ = strings.Cut(raw, "#")
-	u, rest, err := parseScheme(trim(raw))
-	if err != nil {
-		return URL{}, err
+	scheme, rest, ok := CutScheme(strings.TrimLeft(trim(raw), "/"))
+	if !ok {
+		return URL{}, invalid("it must begin with http:// or https://")
 	}
+	u := URL{scheme: scheme}
 	authority, target := rest, ""
 	if i := strings.IndexAny(rest, "/?"); i >= 0 {
 		authority, target = rest[:i], rest[i:]
@@ -92,37 +94,6 @@ func trim(raw string) string {
 		raw = strings.TrimSpace(strings.TrimSuffix(raw, "%20"))
 	}
 	return raw
-}
-
-// parseScheme cuts the scheme off, up to the authority.
-func parseScheme(raw string) (u URL, rest string, err error) {
-	raw = strings.TrimLeft(raw, "/")
-	if after, ok := cutPrefixFold(raw, "feed:"); ok {
-		// feed:https://host/ is that URL, feed://host/ an http URL.
-		raw = strings.TrimLeft(after, "/")
-		if !hasHTTP(raw) && strings.HasPrefix(after, "//") {
-			raw = "http://" + raw
-		}
-	}
-	for _, scheme := range []string{"https", "http"} {
-		if after, ok := cutPrefixFold(raw, scheme+"://"); ok {
-			return URL{scheme: scheme}, after, nil
-		}
-	}
-	return URL{}, "", invalid("it must begin with http:// or https://")
-}
-
-func hasHTTP(raw string) bool {
-	_, plain := cutPrefixFold(raw, "http://")
-	_, secure := cutPrefixFold(raw, "https://")
-	return plain || secure
-}
-
-func cutPrefixFold(s, prefix string) (after string, found bool) {
-	if len(s) < len(prefix) || !strings.EqualFold(s[:len(prefix)], prefix) {
-		return s, false
-	}
-	return s[len(prefix):], true
 }
 
 // HostPort returns the host of a Host field, as [URL.HostPort] has it.

@@ -79,8 +79,8 @@ func TestParse(t *testing.T) {
 
 func TestParseRefuses(t *testing.T) {
 	for _, raw := range []string{
-		"", "feed.xml", "example.com/feed", "//example.com/feed", "feed:example.com", "feed:", "ftp://example.com/", "javascript:alert(1)",
-		"file:///etc/passwd", "https:", "https:/example.com/", "https://", "https:///path", "https://?", "https://.", "https://:80/",
+		"", "feed.xml", "example.com/feed", "//example.com/feed", "feed:", "pcast://", "feed:ftp:example.com", "feeds://example.com/", "ftp://example.com/", "javascript:alert(1)",
+		"file:///etc/passwd", "https:", "https:example.com/", "https:/", "https://", "https:///path", "https://?", "https://.", "https://:80/",
 		"https://exa mple.com/", "https://a..b/", "https://-a.example/", "https://a-.example/", "https://foo_\u00fc.example/", "https://a%zz/", "https://a%2fb/",
 		"https://" + strings.Repeat("a", 64) + ".example/", "https://" + strings.Repeat("a.", 127) + "a/", "https://xn--a\u00fc.example/",
 		"https://2130706433/", "https://0x7f.1/", "https://0177.0.0.01/", "https://127.1/", "https://1.2.3.4.5/", "https://0x/", "https://example.1/", "https://1/", "https://1.2.3/", "https://a.0xff/", "https://256.1.1.1/",
