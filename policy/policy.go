@@ -164,6 +164,7 @@ type Answer struct {
 	Status int         // of the last response, 200 for a 203; 0: there was none
 	Header http.Header // of the last response
 	Body   []byte      // decoded, only with status 200; with FailureTruncated as much as has arrived
+	Page   []byte      // decoded beginning of the body of a status that is a failure; nil: it was not read
 	Wire   int64       // bytes of body received before decoding, over all hops
 
 	// Failure is empty for a 200 with a complete body and for a 304 to a conditional request.

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"time"
 
 	"github.com/feedpollard/pollard/policy"
 )
@@ -76,13 +77,44 @@ func (c *Client) readBody(resp *http.Response, maxBody int64, room func(size int
 	case has[*http.MaxBytesError](err):
 		return nil, w.count, policy.FailureOversize, fmt.Errorf("the body is %w", errOversize)
 	case w.err != nil:
-		return body, w.count, policy.FailureTruncated, plain(fmt.Sprintf("the body broke off after %d bytes%s", w.count, reason(w.err)), w.err)
+		return body, w.count, policy.FailureTruncated, plain(fmt.Sprintf("the body broke off after %d bytes%s", w.count, cmp.Or(reason(w.err), mistake(w.err))), w.err)
 	case errors.Is(err, io.ErrUnexpectedEOF):
 		return body, w.count, policy.FailureTruncated, fmt.Errorf("the body broke off after %d bytes", w.count)
 	case errors.Is(err, errCoding):
 		return nil, w.count, policy.FailureDecoding, err
 	}
 	return nil, w.count, policy.FailureDecoding, fmt.Errorf("%w is broken: %w", errCoding, err)
+}
+
+// How much of the page of a failing status is read, as sent and decoded in bytes, and how long. It says
+// what has failed.
+const (
+	maxPageWire = 16 << 10
+	maxPage     = 64 << 10
+	maxPageTime = 2 * time.Second
+)
+
+// readPage returns the beginning of the body of a status that is a failure, as far as it came and can be
+// decoded.
+func (p *poll) readPage(resp *http.Response) []byte {
+	if p.timer != nil && p.pause() {
+		p.started = p.client.now()
+		p.timer.Reset(min(p.left, maxPageTime))
+	}
+	wire, _ := io.ReadAll(io.LimitReader(resp.Body, maxPageWire))
+	p.answer.Wire += int64(len(wire))
+	list, err := codings(resp.Header)
+	if err != nil || len(wire) == 0 {
+		return nil
+	}
+	p.client.decoding.Lock()
+	defer p.client.decoding.Unlock()
+	d, err := decode(bytes.NewReader(wire), list, maxPage)
+	if err != nil {
+		return nil
+	}
+	page, _ := io.ReadAll(d)
+	return page
 }
 
 // errNoRoom: the gateway has no memory for the body, which is larger than usual feeds.

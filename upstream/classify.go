@@ -4,6 +4,8 @@
 package upstream
 
 import (
+	"bytes"
+	"cmp"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -12,6 +14,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"strings"
 	"syscall"
 
 	"github.com/feedpollard/pollard/internal/feedurl"
@@ -53,13 +56,29 @@ func classify(ctx context.Context, at phase, asked bool, err error) (policy.Fail
 	case at == phaseHandshake && isClosed(err):
 		return policy.FailureConnect, plain("connection closed in the TLS handshake"+reason(err), err)
 	case at == phaseHandshake || has[*tls.CertificateVerificationError](err):
-		return policy.FailureTLS, plain("the TLS handshake failed"+reason(err), err)
+		return policy.FailureTLS, plain("the TLS handshake failed"+cmp.Or(unknownAuthority(err), reason(err)), err)
 	case at == phaseConnecting || at == phaseLookup:
 		return policy.FailureConnect, plain("connecting"+reason(err), err)
 	case isBrokenOff(err):
 		return policy.FailureConnect, plain("connection closed without an answer"+reason(err), err)
 	}
-	return policy.FailureProtocol, plain("no valid HTTP answer"+reason(err), err)
+	return policy.FailureProtocol, plain("no valid HTTP answer"+cmp.Or(reason(err), mistake(err)), err)
+}
+
+// unknownAuthority says what to do about a certificate that no known authority has signed, after a colon. It is
+// empty if the error is another one.
+func unknownAuthority(err error) string {
+	failed, ok := errors.AsType[*tls.CertificateVerificationError](err)
+	if !ok || !has[x509.UnknownAuthorityError](err) || len(failed.UnverifiedCertificates) == 0 {
+		return ""
+	}
+	chain := failed.UnverifiedCertificates
+	last := chain[len(chain)-1]
+	if len(chain) == 1 && len(last.IssuingCertificateURL) > 0 && !bytes.Equal(last.RawIssuer, last.RawSubject) {
+		// Browsers fetch what is missing, or have it from another site.
+		return ": the site does not send the certificates between its own and that of the authority (an incomplete chain): only the site can mend that"
+	}
+	return ": no authority that this machine knows has signed the certificate: if it is your own authority, name the file with its certificate in the environment variable SSL_CERT_FILE"
 }
 
 func isTimeout(err error) bool {
@@ -135,11 +154,18 @@ func classifyStatus(status int) (policy.Failure, error) {
 	if status < 200 {
 		failure = policy.FailureProtocol // RFC 9110 section 15.2: an interim answer is not an answer
 	}
-	if status == http.StatusUnauthorized {
-		return failure, errors.New("status 401 Unauthorized: the site asks for a name and a password: write them into the feed's URL, as in " + feedurl.Example)
+	text := strings.TrimSpace(fmt.Sprintf("status %d %s", status, http.StatusText(status)))
+	if remedy := remedies[status]; remedy != "" {
+		text += ": " + remedy
 	}
-	if text := http.StatusText(status); text != "" {
-		return failure, fmt.Errorf("status %d %s", status, text)
-	}
-	return failure, fmt.Errorf("status %d", status)
+	return failure, errors.New(text)
+}
+
+// remedies say what a person can do about a status, if it is not plain.
+var remedies = map[int]string{
+	http.StatusUnauthorized: "the site asks for a name and a password: write them into the feed's URL, as in " + feedurl.Example +
+		"; if it wants a key in a field instead, see docs/recipes.md",
+	http.StatusForbidden: "the site refuses this program: ask it to let feed readers through; if the feed needs a key or a cookie of yours, see docs/recipes.md",
+	http.StatusNotAcceptable: "the site gives the feed only to requests with another Accept, such as one with text/html: ask it to give feeds to all, " +
+		"or see docs/recipes.md for how to send another one",
 }

@@ -6,11 +6,18 @@ package upstream
 import (
 	"cmp"
 	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
 	"log"
+	"math/big"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -20,6 +27,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/feedpollard/pollard/policy"
 )
@@ -97,8 +105,8 @@ func TestFailures(t *testing.T) {
 		{"forbidden", "", dialling(&AddressError{"10.0.0.5", "a private address"}), policy.FailureAddress, "its address is a private address", "10.0.0.5"},
 		{"closed at once", "", nil, policy.FailureConnect, "connection closed without an answer", "EOF"},
 		{"closed in the header", "HTTP/1.1 200 OK\r\nA: b\r\n", nil, policy.FailureConnect, "connection closed without an answer", "unexpected EOF"},
-		{"other protocol", "220 hunter2 ESMTP\r\n", nil, policy.FailureProtocol, "no valid HTTP answer", "malformed HTTP"},
-		{"header without end", "HTTP/1.1 200 OK\r\n" + strings.Repeat("A: "+strings.Repeat("b", 1000)+"\r\n", 200) + "\r\n", nil, policy.FailureProtocol, "no valid HTTP answer", "headers"},
+		{"other protocol", "220 hunter2 ESMTP\r\n", nil, policy.FailureProtocol, "no valid HTTP answer: it does not begin with a line such as HTTP/1.1 200 OK", "malformed HTTP"},
+		{"header without end", "HTTP/1.1 200 OK\r\n" + strings.Repeat("A: "+strings.Repeat("b", 1000)+"\r\n", 200) + "\r\n", nil, policy.FailureProtocol, "no valid HTTP answer: its header is larger than 128 KiB", "headers"},
 		{"loop", answerText(302, "", "Location: /0123456789abcdef-hunter2/feed?token=hunter2#"), nil, policy.FailureRedirect, "redirect with status 302 goes round in circles, to example.com", redacted},
 		{"status", answerText(500, "hunter2"), nil, policy.FailureStatus, "status 500 Internal Server Error", ""},
 		{"refused at once", "HTTP/1.1 408 Request Timeout\r\nConnection: close\r\n\r\n", nil, policy.FailureStatus, "status 408 Request Timeout", ""},
@@ -107,7 +115,7 @@ func TestFailures(t *testing.T) {
 		{"too early", answerText(425, ""), nil, policy.FailureStatus, "status 425 Too Early", ""},
 		{"cut body", "HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n" + feedBody, nil, policy.FailureTruncated, fmt.Sprintf("the body broke off after %d bytes", len(feedBody)), "unexpected EOF"},
 		{"chunked without an end", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\n<rss>\r\n", nil, policy.FailureTruncated, "the body broke off after 5 bytes", "unexpected EOF"},
-		{"broken chunk length", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nxyz\r\n<rss>\r\n0\r\n\r\n", nil, policy.FailureTruncated, "the body broke off after 0 bytes", "invalid byte"},
+		{"broken chunk length", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nxyz\r\n<rss>\r\n0\r\n\r\n", nil, policy.FailureTruncated, "the body broke off after 0 bytes: its chunks are broken", "invalid byte"},
 		{"complete gzip, cut message", "HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: 1000\r\n\r\n" + encoded(feedBody, "gzip"), nil, policy.FailureTruncated,
 			fmt.Sprintf("the body broke off after %d bytes", len(encoded(feedBody, "gzip"))), "unexpected EOF"},
 		{"no body", "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n", nil, policy.FailureEmpty, "status 200 without a body", ""},
@@ -176,4 +184,100 @@ func TestTLSFailures(t *testing.T) {
 			}
 		})
 	}
+}
+
+// The beginning of the page of a failure is read, decoded, in two seconds at most: it says who blocks the feed.
+func TestPageOfAFailure(t *testing.T) {
+	long := strings.Repeat("a page ", 1<<20)
+	for _, tt := range []struct {
+		name, answer, want string
+		took               time.Duration
+	}{
+		{"plain", answerText(403, "<title>No</title>"), "<title>No</title>", 0},
+		{"compressed", answerText(503, encoded("<title>No</title>", "gzip"), "Content-Encoding: gzip"), "<title>No</title>", 0},
+		{"long", answerText(500, long), long[:maxPageWire], 0},
+		{"compressed and very long", answerText(500, encoded(long, "gzip"), "Content-Encoding: gzip"), "", 0},
+		{"broken", answerText(500, "<title>No</title>", "Content-Encoding: br"), "", 0},
+		{"broken off", "HTTP/1.1 404 Not Found\r\nContent-Length: 100\r\n\r\n<title>No</title>", "<title>No</title>", 0},
+		{"slow", "HTTP/1.1 404 Not Found\r\nContent-Length: 100\r\n\r\n<title>No</title>", "<title>No</title>", maxPageTime},
+		{"none", answerText(404, ""), "", 0},
+	} {
+		bubble(t, tt.name, func(t *testing.T) {
+			var n memnet
+			n.serve("example.com:80", func(_ request, w io.Writer) {
+				io.WriteString(w, tt.answer)
+				time.Sleep(2 * tt.took)
+			})
+			begun := time.Now()
+			a := n.client(t, Settings{}).Poll(t.Context(), ask("http://example.com/"))
+			if took := time.Since(begun); a.Body != nil || len(a.Page) > maxPage || tt.want != "" && string(a.Page) != tt.want || a.Failure == policy.FailureTimeout || took != tt.took {
+				t.Errorf("page %.40q of %d bytes, %s after %v: %v", a.Page, len(a.Page), a.Failure, took, a.Err)
+			}
+			time.Sleep(2 * tt.took) // until the origin has ended
+		})
+	}
+}
+
+// A person learns whether a site leaves out certificates that only it can send, or has signed with an authority of
+// its own, which this machine can be told to trust.
+func TestUnknownAuthorities(t *testing.T) {
+	root, rootKey := certificate(t, "Root", nil, nil, "")
+	middle, middleKey := certificate(t, "Middle", root, rootKey, "")
+	whole, wholeKey := certificate(t, "site", middle, middleKey, "http://ca.example/middle.der")
+	own, ownKey := certificate(t, "site", root, rootKey, "")
+	const incomplete, unknown = "an incomplete chain", "SSL_CERT_FILE"
+	for _, tt := range []struct {
+		name  string
+		chain [][]byte
+		key   *ecdsa.PrivateKey
+		want  string
+	}{
+		{"without the one between", [][]byte{whole.Raw}, wholeKey, incomplete},
+		{"all that there are", [][]byte{whole.Raw, middle.Raw}, wholeKey, unknown},
+		{"an own authority", [][]byte{own.Raw}, ownKey, unknown},
+		{"signed by itself", [][]byte{root.Raw}, rootKey, unknown},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			s := httptest.NewUnstartedServer(http.NotFoundHandler())
+			s.Config.ErrorLog = log.New(io.Discard, "", 0)
+			s.TLS = &tls.Config{Certificates: []tls.Certificate{{Certificate: tt.chain, PrivateKey: tt.key}}}
+			s.StartTLS()
+			defer s.Close()
+			c := New()
+			defer c.Close()
+			c.Apply(Settings{Private: loopback})
+			a := c.Poll(t.Context(), ask(s.URL))
+			if a.Failure != policy.FailureTLS || !strings.Contains(errorText(a.Err), tt.want) {
+				t.Errorf("failure %q: %v, want %q in it", a.Failure, a.Err, tt.want)
+			}
+		})
+	}
+}
+
+// certificate returns a certificate for 127.0.0.1 that a parent has signed; nil: itself.
+func certificate(t *testing.T, name string, parent *x509.Certificate, parentKey *ecdsa.PrivateKey, issuerURL string) (*x509.Certificate, *ecdsa.PrivateKey) {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: name}, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
+		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, IsCA: name != "site", BasicConstraintsValid: true,
+	}
+	if issuerURL != "" {
+		template.IssuingCertificateURL = []string{issuerURL}
+	}
+	if parent == nil {
+		parent, parentKey = template, key
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, parent, &key.PublicKey, parentKey)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := x509.ParseCertificate(der)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c, key
 }

@@ -224,6 +224,7 @@ func (p *poll) take(ctx context.Context, resp *http.Response, conditional bool) 
 		p.answer.Status = http.StatusOK // a proxy has changed it on its way (RFC 9110 section 15.3.4)
 	}
 	if p.answer.Status != http.StatusOK {
+		p.answer.Page = p.readPage(resp)
 		failure, err := classifyStatus(resp.StatusCode)
 		p.fail(failure, err)
 		return

@@ -81,9 +81,7 @@ func (s *State) ClassifyUnread(a policy.Answer) (v Classified, ok bool) {
 	case a.Unsent():
 		return Classified{Answer: a, Result: status.ResultUnsent}, true
 	case a.Failure != policy.FailureNone && len(a.Body) == 0:
-		if err := document.Challenge(a.Status, a.Header, nil); err != nil {
-			a.Failure, a.Err = policy.FailureChallenge, err
-		}
+		a.Failure, a.Err = document.Refused(a)
 		return Classified{Answer: a, Result: status.ResultFailed}, true
 	case a.Status == http.StatusNotModified:
 		return Classified{Answer: a, Result: status.ResultUnchanged}, true

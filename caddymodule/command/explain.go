@@ -292,6 +292,7 @@ func readAnswer(ctx context.Context, app *poller.App, path string, stdin io.Read
 // decide reads the document, and makes a failure of what is none.
 func (x *subject) decide(body []byte) {
 	if x.answer.Failure != policy.FailureNone && (x.answer.Status == http.StatusOK || len(body) == 0) {
+		x.answer.Failure, x.answer.Err = document.Refused(x.answer)
 		x.problem = string(x.answer.Failure)
 		if x.answer.Err != nil {
 			x.problem = x.answer.Err.Error()

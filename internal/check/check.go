@@ -156,13 +156,14 @@ func (x *checker) readFirst() bool {
 	}
 	if a.Failure != policy.FailureNone {
 		r.Problem = string(a.Failure)
-		if a.Err != nil {
-			r.Problem = a.Err.Error()
+		if _, err := document.Refused(a); err != nil {
+			r.Problem = err.Error()
 		}
 		return false
 	}
 	d, err := document.Read(a.Body, a.Header.Get("Content-Type"), a.At)
 	if err != nil {
+		_, err = document.Failure(err, a, a.Body)
 		r.Problem = err.Error()
 		if page := site.Read(a.Body, a.Header.Get("Content-Type"), a.URL); len(page.Feeds) > 0 {
 			r.Problem += "; the page names " + status.SomeFeeds(page.Shown())

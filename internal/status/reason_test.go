@@ -134,6 +134,8 @@ func TestExplain(t *testing.T) {
 			"The last 2 polls failed: the site sends a check (X): ask it. By a contact in the configuration it can see who polls. Next try: tomorrow 04:00 UTC, then less often."},
 		{decided(failed(policy.FailureForbidden, 401), policy.Hints{}, policy.Rhythm{}), Feed{URL: "https://example.com/feed", LastStatus: 401, Failures: 1, LastError: "example.com: status 401 Unauthorized: a password"},
 			"The last poll failed: status 401 Unauthorized: a password. Next try: tomorrow 04:00 UTC, then less often."},
+		{decided(failed(policy.FailureNotFound, 404), policy.Hints{}, policy.Rhythm{}), Feed{URL: "https://example.com/feed", LastStatus: 404, Failures: 1, LastError: "example.com: status 404 Not Found, though with a feed"},
+			"The last poll failed: status 404 Not Found, though with a feed. Next try: tomorrow 04:00 UTC, then less often."},
 		{decided(failed(policy.FailureTimeout, 0), policy.Hints{}, policy.Rhythm{}), Feed{Failures: 1, LastError: "no complete answer within 30s"},
 			"The last poll failed (no complete answer within 30s). Next try: 16:00 UTC, then less often."},
 		{policy.Decide(policy.DefaultRules(), policy.History{Failures: 9}, failed(policy.FailureNotFound, 404), noon, 0), Feed{Failures: 9, LastStatus: 404},

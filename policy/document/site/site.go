@@ -9,6 +9,7 @@ package site
 import (
 	"bytes"
 	"net/url"
+	"regexp"
 	"strings"
 
 	"golang.org/x/net/html"
@@ -30,6 +31,9 @@ type Page struct {
 	Title string `json:"title,omitempty"`
 	Feeds []Feed `json:"feeds,omitempty"` // in the order of the page
 	From  string `json:"from,omitempty"`  // URL that redirects led to; empty: the one that was asked for
+
+	Onward   string `json:"-"` // canonical URL that the page sends browsers on to (meta refresh); empty: none
+	Password bool   `json:"-"` // the page asks for one
 }
 
 // Shown returns the URLs of the feeds for people.
@@ -90,6 +94,12 @@ func Read(page []byte, contentType, address string) Page {
 				if u, err := base.Parse(href); err == nil {
 					base, based = u, true
 				}
+			case atom.Meta:
+				if u := onward(t, base); u != "" && site.Onward == "" {
+					site.Onward = u
+				}
+			case atom.Input:
+				site.Password = site.Password || strings.EqualFold(attribute(t, "type"), "password")
 			case atom.Link:
 				f, ok := foundIn(t, base)
 				if ok && !seen[f.URL] && len(site.Feeds) < maxFeeds {
@@ -99,6 +109,26 @@ func Read(page []byte, contentType, address string) Page {
 			}
 		}
 	}
+}
+
+// writtenRefresh matches the value of a refresh that leads to another address: 0; url='/feed'.
+var writtenRefresh = regexp.MustCompile(`(?i)^\s*[0-9.]*\s*[;,]?\s*url\s*=\s*["']?([^"']+)`)
+
+// onward returns the URL to which a meta element sends browsers, unless that is the page itself.
+func onward(t html.Token, base *url.URL) string {
+	m := writtenRefresh.FindStringSubmatch(attribute(t, "content"))
+	if m == nil || !strings.EqualFold(attribute(t, "http-equiv"), "refresh") {
+		return ""
+	}
+	target, err := base.Parse(strings.TrimSpace(m[1]))
+	if err != nil {
+		return ""
+	}
+	u, err := feedurl.Parse(target.String())
+	if own, _ := feedurl.Parse(base.String()); err != nil || u == own || len(u.String()) > maxURL {
+		return ""
+	}
+	return u.String()
 }
 
 func foundIn(t html.Token, base *url.URL) (Feed, bool) {
