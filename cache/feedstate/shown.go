@@ -44,6 +44,8 @@ func (s *State) countUnserved(v Classified) {
 	switch {
 	case v.Good():
 		s.Last.Unserved = 0
+	case v.Answer.Failure == policy.FailureNotShared && v.Answer.Status == http.StatusOK:
+		s.Last.Unserved = neverWorked // it is a feed, which its shield can do nothing for
 	case !s.Wanted || v.Answer.Unsent() || waits:
 	case v.Answer.Failure == policy.FailureGone, v.Answer.Failure == policy.FailureRateLimited:
 		s.Last.Unserved = neverWorked

@@ -41,10 +41,9 @@ func (c feedContent) Unsaid() string {
 // Remedy says what a person can do about a feed that fails, or nothing.
 func (c feedContent) Remedy() string {
 	switch {
-	case c.Failures == 0 || c.Site || c.LastFailure == policy.FailureChallenge: // or the reason says it
-		return ""
-	case c.LastStatus == http.StatusUnauthorized || c.LastStatus == http.StatusForbidden:
-		return "The site refuses programs, or this one. If the feed opens in a browser, ask its publisher to let Pollard in."
+	case c.Failures == 0, c.Site, c.LastFailure == policy.FailureChallenge, c.LastFailure == policy.FailureForbidden,
+		c.LastFailure == policy.FailureNotShared, c.LastFailure == policy.FailureTLS, strings.Contains(c.LastError, ", though "), strings.Contains(c.LastError, ", which "):
+		return "" // the error says it
 	case c.LastStatus == http.StatusNotFound || c.LastStatus == http.StatusGone || c.LastStatus == http.StatusOK:
 		return lookElsewhere
 	case c.LastStatus >= http.StatusInternalServerError || c.LastStatus == 0:

@@ -459,7 +459,7 @@ func TestPageOfFailingFeed(t *testing.T) {
 	for _, tt := range []struct {
 		status int
 		remedy string
-	}{{403, "ask its publisher to let Pollard in"}, {404, "look for it at the site"}, {503, "nothing needs to be done"}, {0, "nothing needs to be done"}} {
+	}{{404, "look for it at the site"}, {503, "nothing needs to be done"}, {0, "nothing needs to be done"}} {
 		source.account = func(Which) (status.Feed, []byte, error) {
 			f := source.detailed(source.row(0))
 			f.State, f.Failures, f.LastStatus, f.LastError = status.StateFailing, 2, tt.status, "x.example: <b>broken</b>"

@@ -46,10 +46,11 @@ func (*entries) Destruct() error { return nil }
 
 // entry is what a shield knows of one key.
 type entry struct {
-	requested   atomic.Int64 // the last request, in Unix seconds
-	feed        atomic.Bool  // a response was a feed
-	loops       atomic.Bool  // the last poll got status 508
-	bypassUntil atomic.Int64 // in Unix milliseconds
+	requested   atomic.Int64           // the last request, in Unix seconds
+	feed        atomic.Bool            // a response was a feed
+	loops       atomic.Bool            // the last poll got status 508
+	bypassUntil atomic.Int64           // in Unix milliseconds
+	unshared    atomic.Pointer[string] // why the last poll brought a feed that may not be shared; nil: it did not
 }
 
 // hostPort is a host in the form of [feedurl.HostPort].

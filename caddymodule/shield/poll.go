@@ -6,10 +6,10 @@ package shield
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"net/http"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
@@ -70,14 +70,15 @@ func (o *feedOrigin) Poll(ctx context.Context, ask policy.Ask) policy.Answer {
 		ask.Validators.URL = ask.URL.String()
 	}
 	a := o.shield.client.Poll(context.WithValue(ctx, originContextKey{}, o), ask)
+	unshared, isUnshared := errors.AsType[*unsharedError](a.Err)
 	switch {
-	case errors.Is(a.Err, errNotShared):
-		a.Failure, a.Err = policy.FailureNotShared, errNotShared
+	case isUnshared:
+		a.Failure, a.Err, a.Status = policy.FailureNotShared, unshared, unshared.status
 	case errors.Is(a.Err, errNotFeed):
 		a.Failure, a.Err = policy.FailureNotFeed, errNotFeed
 	case a.Status == http.StatusUnauthorized, a.Status == http.StatusGone:
 		// The publisher has withdrawn the feed, so the stored version must not be served.
-		a.Failure, a.Err = policy.FailureNotShared, fmt.Errorf("%w: status %d", errNotShared, a.Status)
+		a.Failure, a.Err = policy.FailureNotShared, &unsharedError{"status " + strconv.Itoa(a.Status), a.Status}
 	}
 	o.record(a)
 	a.URL = key
@@ -88,6 +89,10 @@ func (o *feedOrigin) Poll(ctx context.Context, ask policy.Ask) policy.Answer {
 // requests that follow go to the origin.
 func (o *feedOrigin) record(a policy.Answer) {
 	e := o.entry
+	e.unshared.Store(nil)
+	if unshared, ok := errors.AsType[*unsharedError](a.Err); ok && unshared.status == http.StatusOK {
+		e.unshared.Store(&unshared.why)
+	}
 	e.loops.Store(a.Status == http.StatusLoopDetected)
 	clientError := a.Status >= 400 && a.Status < 500 && a.Status != http.StatusTooManyRequests
 	switch {
@@ -98,10 +103,18 @@ func (o *feedOrigin) record(a policy.Answer) {
 	}
 }
 
-var (
-	errNotShared = errors.New("the site's response may not be shared")
-	errNotFeed   = errors.New("the site's response is not a feed")
-)
+var errNotFeed = errors.New("the site's response is not a feed")
+
+// unsharedError is the error of a poll whose response may not be shared.
+type unsharedError struct {
+	why    string // the field that forbids it, such as Cache-Control: no-store, or the status
+	status int    // 200: of a feed; 0: of something else
+}
+
+// unsharedText begins the error.
+const unsharedText = "the site's response may not be shared: "
+
+func (e *unsharedError) Error() string { return unsharedText + e.why }
 
 // originContextKey is the context key of the [feedOrigin] that a poll is for.
 type originContextKey struct{}
@@ -129,6 +142,9 @@ func (roundTripper) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 	o.shield.ignoreVary(resp.Header)
 	if err := checkShared(resp); err != nil {
+		if unshared, ok := errors.AsType[*unsharedError](err); ok && resp.StatusCode == http.StatusOK && bringsFeed(resp) {
+			unshared.status = http.StatusOK
+		}
 		drain(resp.Body)
 		return nil, err
 	}
@@ -155,6 +171,21 @@ func drain(body io.ReadCloser) {
 	body.Close()
 }
 
+// bringsFeed reports whether a response of which nothing has been read seems to be a feed.
+func bringsFeed(resp *http.Response) bool {
+	contentType := resp.Header.Get("Content-Type")
+	if neverFeed(contentType) {
+		return false
+	}
+	if resp.Header.Get("Content-Encoding") != "" {
+		return feedType(contentType)
+	}
+	timer := time.AfterFunc(drainTime, func() { resp.Body.Close() })
+	defer timer.Stop()
+	prefix, _ := io.ReadAll(io.LimitReader(resp.Body, prefixSize))
+	return detect(prefix, true) == isFeed
+}
+
 // checkShared reports why a response is not stored: it may not be shared (RFC 9111 section
 // 3), it is a redirect, which readers follow themselves, or it is not a feed. Errors pass: a
 // stored version outlives them.
@@ -162,14 +193,19 @@ func checkShared(resp *http.Response) error {
 	switch {
 	case resp.StatusCode == http.StatusOK, resp.StatusCode == http.StatusNotModified:
 		control := policy.ParseCacheControl(resp.Header.Values("Cache-Control"))
-		if control.Has("private") || control.Has("no-store") || slices.Contains(version.VaryFields(resp.Header), "*") {
-			return errNotShared
+		switch {
+		case control.Has("no-store"):
+			return &unsharedError{why: "Cache-Control: no-store"}
+		case control.Has("private"):
+			return &unsharedError{why: "Cache-Control: private"}
+		case slices.Contains(version.VaryFields(resp.Header), "*"):
+			return &unsharedError{why: "Vary: *"}
 		}
 		if resp.StatusCode == http.StatusOK && neverFeed(resp.Header.Get("Content-Type")) {
 			return errNotFeed
 		}
 	case resp.StatusCode >= 300 && resp.StatusCode < 400:
-		return errNotShared
+		return &unsharedError{why: "status " + strconv.Itoa(resp.StatusCode)}
 	}
 	return nil
 }

@@ -52,6 +52,9 @@ func (s *Shield) serveFeed(w http.ResponseWriter, r *http.Request, next caddyhtt
 	}
 	e := s.entries.request(key, time.Now())
 	if !mayPoll(c, r, key, e) {
+		if e != nil && e.unshared.Load() != nil {
+			s.entries.passed.add(k.Host, *e.unshared.Load())
+		}
 		return s.passAndDetect(w, r, next, key)
 	}
 	if e == nil {

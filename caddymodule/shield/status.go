@@ -57,8 +57,11 @@ func (s *Shield) publisher(ctx context.Context) pages.Publisher {
 	if err != nil {
 		return p // the page itself says so
 	}
-	late, lifetime, varies := int64(0), time.Duration(0), make(map[string]int64)
+	late, lifetime, varies, unshared := int64(0), time.Duration(0), make(map[string]int64), make(map[string]int64)
 	for _, f := range list.Feeds {
+		if why, ok := strings.CutPrefix(f.LastError, unsharedText); ok && f.LastStatus == http.StatusOK {
+			unshared[why]++
+		}
 		for _, t := range f.Considered {
 			fresh := time.Duration(t.Seconds) * time.Second
 			if (t.Hint == policy.HintSMaxAge || t.Hint == policy.HintMaxAge || t.Hint == policy.HintExpires) && fresh >= lateFor {
@@ -75,6 +78,15 @@ func (s *Shield) publisher(ctx context.Context) pages.Publisher {
 	if shows := min(lifetime, s.rules.MaxInterval); late > 0 && shows > time.Hour {
 		p.Notices = append(p.Notices, fmt.Sprintf("Your server allows %s to be kept for %s, so new posts show after %s. Take feeds out of that rule of your server (expires, Cache-Control), or write max_interval 10m into feed_shield, or send a ping when you publish.",
 			status.Count(late, "feed"), status.Length(lifetime), status.Length(shows)))
+	}
+	for _, why := range slices.Sorted(maps.Keys(unshared)) {
+		field, _, _ := strings.Cut(why, ":")
+		session := ""
+		if why == "Cache-Control: no-store" {
+			session = ", as a session of PHP does"
+		}
+		p.Notices = append(p.Notices, fmt.Sprintf("Your site forbids to share %s (%s%s), so all readers are passed on to it. If all get the same feed, take that out at your site, or write header -%s into the origin block of feed_shield.",
+			status.Count(unshared[why], "feed"), why, session, field))
 	}
 	for _, name := range slices.Sorted(maps.Keys(varies)) {
 		p.Notices = append(p.Notices, fmt.Sprintf("Your site varies %s by %s (Vary), so nearly all readers are passed on to it. Take that out of Vary, or write vary ignore %s into feed_shield.",

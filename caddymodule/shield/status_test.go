@@ -5,6 +5,7 @@ package shield
 
 import (
 	"fmt"
+	"html"
 	"net/url"
 	"strings"
 	"testing"
@@ -102,6 +103,76 @@ func TestStatusNotices(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A feed that may not be shared is no mistyped address: the page names the field, and how the block takes it out.
+func TestStatusOfFeedsThatMayNotBeShared(t *testing.T) {
+	for _, tt := range []struct {
+		name   string
+		header []string
+		why    string // empty: it is shared
+		mended string // in the origin block
+	}{
+		{"a session", []string{"Cache-Control", "no-store, no-cache, must-revalidate", "Expires", "Thu, 19 Nov 1981 08:52:00 GMT", "Pragma", "no-cache", "Set-Cookie", "PHPSESSID=1"}, "Cache-Control: no-store", "header -Cache-Control"},
+		{"private", []string{"Cache-Control", "private, max-age=0"}, "Cache-Control: private", "header -Cache-Control"},
+		{"compressed", []string{"Cache-Control", "private", "Content-Encoding", "x"}, "Cache-Control: private", ""},
+		{"any Vary", []string{"Vary", "*"}, "Vary: *", "header -Vary"},
+		{"a cookie alone", []string{"Set-Cookie", "PHPSESSID=1"}, "", ""},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			page := func(s *stage.Stage, target string) string {
+				r := stage.Request("GET", blog+"/feed/status/"+target, "Accept", "text/html")
+				r.RemoteAddr = stage.Home + ":1234"
+				return html.UnescapeString(s.Send(r).Body.String())
+			}
+			site := stage.ShieldedSite(blog, "{\nstatus /feed/status\n}")
+			stage.Run(t, site, stage.Feed(stage.Sample, tt.header...), func(s *stage.Stage) {
+				for range 3 {
+					s.Get(blog + "/feed")
+				}
+				list, one := page(s, "feeds"), page(s, "feeds?url="+blog+"/feed")
+				field, _, _ := strings.Cut(tt.why, ":")
+				if tt.why == "" {
+					if strings.Contains(list, "forbids") {
+						t.Errorf("list: %s", list)
+					}
+					return
+				}
+				for _, want := range []string{"Your site forbids to share 1 feed (" + tt.why, "write header -" + field + " into the origin block", "2 because of " + tt.why, "1 is failing"} {
+					if !strings.Contains(list, want) {
+						t.Errorf("the list lacks %q: %s", want, list)
+					}
+				}
+				if !strings.Contains(one, tt.why) || strings.Contains(list+one, "never gave a feed") || strings.Contains(one, "comes back") {
+					t.Errorf("its page: %s", one)
+				}
+			})
+			if tt.mended == "" {
+				return
+			}
+			stage.Run(t, strings.Replace(site, "backend", tt.mended+"\nbackend", 1), stage.Feed(stage.Sample, tt.header...), func(s *stage.Stage) {
+				s.Get(blog + "/feed")
+				s.Calls()
+				s.Get(blog + "/feed")
+				s.Expect(0, "shared")
+				if list := page(s, "feeds"); strings.Contains(list, "forbids") {
+					t.Errorf("mended: %s", list)
+				}
+			})
+		})
+	}
+}
+
+// A page that may not be shared is not counted as a feed.
+func TestStatusOfPagesThatMayNotBeShared(t *testing.T) {
+	stage.Run(t, stage.ShieldedSite(blog, "{\nstatus /feed/status\n}"), stage.Plain(200, "<html>a page", "Cache-Control", "private"), func(s *stage.Stage) {
+		s.Get(blog + "/feed/page")
+		r := stage.Request("GET", blog+"/feed/status/feeds")
+		r.RemoteAddr = stage.Home + ":1234"
+		if list := s.Send(r).Body.String(); strings.Contains(list, "forbids") || strings.Contains(list, "failing</a>") {
+			t.Errorf("%s", list)
+		}
+	})
 }
 
 // A shield keeps statistics of its readers, also of those that it refuses.
