@@ -56,7 +56,7 @@ func DefaultRules() Rules {
 		MaxInterval:         24 * time.Hour,
 		Jitter:              0.10,
 		Timeout:             30 * time.Second,
-		MaxBody:             10 << 20,
+		MaxBody:             15 << 20,
 	}
 }
 

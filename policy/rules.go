@@ -46,7 +46,7 @@ func (r Rules) Validate() error {
 		wrong("timeout is %v: write a length of more than 0, such as 30s", r.Timeout)
 	}
 	if r.MaxBody <= 0 {
-		wrong("max_body is %d bytes: write a size of more than 0, such as 10MiB", r.MaxBody)
+		wrong("max_body is %d bytes: write a size of more than 0, such as 20MiB", r.MaxBody)
 	}
 	return errors.Join(problems...)
 }

@@ -44,7 +44,7 @@ type Policy struct {
 	Timeout caddy.Duration `json:"timeout,omitempty"`
 
 	// The largest feed accepted, in bytes after decoding. The Caddyfile takes a
-	// size such as `10MiB`. Default: 10 MiB.
+	// size such as `20MiB`. Default: 15 MiB, as in Miniflux.
 	MaxBody int64 `json:"max_body,omitempty"`
 }
 
