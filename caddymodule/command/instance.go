@@ -172,6 +172,9 @@ func feedArgument(argument string) (feedurl.URL, error) {
 		return feedurl.URL{}, wrongUsage("%q is no URL: write one such as https://example.com/feed.xml", argument)
 	}
 	u, err := feedurl.ParseWritten(argument)
+	if err != nil && !strings.Contains(argument, ":") {
+		u, err = feedurl.Parse("https://" + argument) // a path without its slash, perhaps: the instance says what was meant
+	}
 	if err != nil {
 		return feedurl.URL{}, wrongUsage("%q is %v", argument, err)
 	}

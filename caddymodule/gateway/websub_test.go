@@ -81,7 +81,7 @@ func TestHubReachesGateway(t *testing.T) {
 		}
 		time.Sleep(5 * time.Second)
 		stage.WantBody(t, "after a push", s.Get("http://feeds.test/one.xml"), 200, "<title>Two<")
-		if w := hub.Push(hub.Last(), strings.Repeat("x", 10<<20+1)); w.Code != 413 {
+		if w := hub.Push(hub.Last(), strings.Repeat("x", 15<<20+1)); w.Code != 413 {
 			t.Errorf("a large push gets %d", w.Code)
 		}
 

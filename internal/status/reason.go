@@ -309,10 +309,10 @@ func (w *reason) why() string {
 	switch {
 	case w.LastFailure == policy.FailureChallenge:
 		return ": " + cause + ". By a contact in the configuration it can see who polls"
-	case w.LastStatus >= 300 && (w.cause() == "" || w.cause() == "status "+statusText(w.LastStatus)):
-		return bracketed(statusText(w.LastStatus))
-	case w.LastStatus >= 300:
+	case w.LastStatus >= 300 && len(cause) > len("status "+statusText(w.LastStatus)) && strings.HasPrefix(cause, "status "+statusText(w.LastStatus)):
 		return ": " + cause // which has a remedy
+	case w.LastStatus >= 300:
+		return bracketed(statusText(w.LastStatus))
 	}
 	return bracketed(cause)
 }

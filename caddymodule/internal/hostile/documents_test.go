@@ -66,8 +66,8 @@ func bombs() (list []document) {
 	add("50,000 links to be made absolute", rssOpen+repeat(`<item><link>a</link><enclosure url="b"/></item>`, many/2)+rssClose)
 	add("100,000 images in a description", rssOpen+"<item><description>"+repeat(`&lt;img src="a"&gt;`, many)+"</description></item>"+rssClose)
 	add("a guid of 4 MB", rssOpen+"<item><guid>"+repeat("g", 4<<20)+"</guid></item>"+rssClose)
-	add("10 MiB, and a byte", feed+repeat("\n", 10<<20-len(feed)+1))
-	add("10 MiB, exactly", strings.Replace(feed, "Good", repeat("G", 10<<20-len(feed)+4), 1))
+	add("15 MiB, and a byte", feed+repeat("\n", 15<<20-len(feed)+1))
+	add("15 MiB, exactly", strings.Replace(feed, "Good", repeat("G", 15<<20-len(feed)+4), 1))
 	for _, what := range []struct{ name, body string }{
 		{"nested arrays", jsonOpen + `"x":` + repeat("[", deep) + repeat("]", deep) + "," + jsonClose}, {"nested objects without end", jsonOpen + `"x":` + repeat(`{"a":`, deep)},
 		{"200,000 empty items", jsonOpen + `"items":[` + repeat("{},", 2*many) + "{}]}"}, {"200,000 members", jsonOpen + numbered(`"m%d":1,`, 2*many) + jsonClose},

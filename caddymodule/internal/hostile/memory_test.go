@@ -31,7 +31,7 @@ func largeOrigin(t *testing.T) (o *origintest.Origin, url string) {
 		words[i] = "abcdefghijklmnopqrstuvwxyz    "[rand.IntN(30)]
 	}
 	o = &origintest.Origin{Answer: func(r *http.Request) origintest.Answer {
-		document := origintest.Document{Title: "Large " + r.URL.Path, Entries: 155, Text: string(words)}
+		document := origintest.Document{Title: "Large " + r.URL.Path, Entries: 232, Text: string(words)}
 		return origintest.OK(document.String(), "ETag", `"1"`, "Cache-Control", "max-age=3600")
 	}}
 	return o, o.Start(t).URL
@@ -67,7 +67,7 @@ func TestMemoryIsBounded(t *testing.T) {
 			return fmt.Sprintf("/shield/feed?q=%d", i)
 		})
 	})
-	t.Logf("%d cold feeds of 10 MiB and %d queries of one: %v, answers %v", feeds, queries, time.Since(begun).Round(time.Second), codes)
+	t.Logf("%d cold feeds of 15 MiB and %d queries of one: %v, answers %v", feeds, queries, time.Since(begun).Round(time.Second), codes)
 	if codes[200] == 0 { // polls have two minutes to wait for their turn, which a busy machine does not keep
 		t.Errorf("no reader was served: %v", codes)
 	}
