@@ -36,6 +36,7 @@ func (c *Cache) Shows(ctx context.Context, key string, shown Shown) bool {
 // ID, URL, Title, State, Configured, Failures, Incident and NextPoll alone. It ends with the first error.
 func (c *Cache) Feeds(ctx context.Context, shown Shown) iter.Seq2[status.Feed, error] {
 	return func(yield func(status.Feed, error) bool) {
+		c.awaitConfigured(ctx)
 		for records, err := range store.Pages(ctx, c.store.Records, recordsAtOnce) {
 			if err != nil {
 				yield(status.Feed{}, err)

@@ -4,6 +4,7 @@
 package cache_test
 
 import (
+	"context"
 	"fmt"
 	"maps"
 	"slices"
@@ -109,6 +110,49 @@ func TestUnreadIsNotFailing(t *testing.T) {
 			}
 			g.restart()
 		}
+	})
+}
+
+// Lists have the feeds of a new configuration as soon as it is in force, also while the store is still told of
+// them. They do not wait for a store that hangs.
+func TestListsHaveTheConfiguredFeeds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newGateway(t, func(policy.Ask) policy.Answer { return ok(rss(1, "")) }).open()
+		synctest.Wait()
+		slowly := 500 * time.Millisecond
+		g.store.hook(func(_ context.Context, call string) error {
+			if call == "Restore" {
+				time.Sleep(slowly)
+			}
+			return nil
+		}, nil)
+		all := func(string, string, []feedstate.Group) bool { return true }
+		for i, count := range []func() int{
+			func() (n int) {
+				for range g.Feeds(t.Context(), all) {
+					n++
+				}
+				return n
+			},
+			func() int { return len(g.accounts()) },
+			func() int { return int(g.Summary(t.Context()).Feeds[status.StateDue]) },
+			func() int {
+				return 3 + len(must(g.StatusesOf(t.Context(), []store.ID{store.IDOf("https://origin.test/3")})))
+			},
+		} {
+			g.settings.Feeds = append(g.settings.Feeds, fmt.Sprintf("https://origin.test/%d", i))
+			g.Apply(g.settings)
+			if n := count(); n != i+1 {
+				t.Errorf("list %d has %d feeds, want %d", i, n, i+1)
+			}
+		}
+		slowly = 5 * time.Second // hangs
+		g.settings.Feeds = append(g.settings.Feeds, "https://origin.test/4")
+		g.Apply(g.settings)
+		if began := time.Now(); len(g.accounts()) != 4 || time.Since(began) > time.Second {
+			t.Errorf("a list waited for %v", time.Since(began))
+		}
+		time.Sleep(slowly)
 	})
 }
 

@@ -146,6 +146,7 @@ func (c *Cache) recordConfigured(ctx context.Context) error {
 	}
 	defer c.recording.Release(1)
 	s := c.settings.Load()
+	defer s.tried()
 	if s.recorded.Swap(true) { // first, so that a feed that is forgotten meanwhile is noticed
 		return nil
 	}
@@ -169,6 +170,20 @@ func (c *Cache) recordConfigured(ctx context.Context) error {
 		s.recorded.Store(false)
 	}
 	return err
+}
+
+// listTimeout is how long a list waits for the record of configured feeds: a store may hang.
+const listTimeout = time.Second
+
+// awaitConfigured waits until recordConfigured was tried once with the settings: a list has the feeds of a
+// configuration as soon as that is in force.
+func (c *Cache) awaitConfigured(ctx context.Context) {
+	select {
+	case <-c.settings.Load().listable:
+	case <-time.After(listTimeout):
+	case <-ctx.Done():
+	case <-c.open.Done():
+	}
 }
 
 // waitForChange waits until something has changed, but not for longer than d.

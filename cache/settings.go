@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/netip"
 	"net/url"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -71,7 +72,9 @@ type Settings struct {
 	Log       *zap.Logger // nil: nothing is logged
 
 	configured map[string]bool
-	recorded   *atomic.Bool // the store has records of all of them
+	recorded   *atomic.Bool    // the store has records of all of them
+	tried      func()          // called when that was tried
+	listable   <-chan struct{} // closed by the first call
 }
 
 // filled returns the settings with their defaults.
@@ -105,6 +108,8 @@ func (s Settings) filled() *Settings {
 		s.Forgotten = func([]string) {}
 	}
 	s.recorded = new(atomic.Bool)
+	listable := make(chan struct{})
+	s.tried, s.listable = sync.OnceFunc(func() { close(listable) }), listable
 	s.configured = make(map[string]bool, len(s.Feeds))
 	for _, key := range s.Feeds {
 		s.configured[key] = true

@@ -31,6 +31,7 @@ func (c *Cache) Status(ctx context.Context, key string) (status.Feed, error) {
 // Statuses returns up to limit feeds in the order of their IDs, beginning after an ID.
 // next is the last ID; more reports whether there may be others.
 func (c *Cache) Statuses(ctx context.Context, after store.ID, limit int) (list []status.Feed, next store.ID, more bool, err error) {
+	c.awaitConfigured(ctx)
 	records, err := c.store.Records(ctx, after, limit)
 	if err != nil {
 		return nil, after, false, err
@@ -43,6 +44,7 @@ func (c *Cache) Statuses(ctx context.Context, after store.ID, limit int) (list [
 
 // StatusesOf returns those of the feeds with these IDs that exist, in no particular order.
 func (c *Cache) StatusesOf(ctx context.Context, ids []store.ID) ([]status.Feed, error) {
+	c.awaitConfigured(ctx)
 	records, err := c.store.Lookup(ctx, ids)
 	return c.describeAll(records), err
 }
@@ -205,6 +207,7 @@ const summaryTimeout = 5 * time.Second
 
 // Summary describes all feeds by the totals of the store, without counting.
 func (c *Cache) Summary(ctx context.Context) status.Summary {
+	c.awaitConfigured(ctx)
 	s := status.Summary{
 		Feeds: map[status.State]int64{}, Memory: c.memory.used() + c.table.size.Load(), Polls: int(c.inFlight.inUse()),
 		Trouble: c.Trouble(),
