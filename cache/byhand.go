@@ -63,7 +63,19 @@ func (c *Cache) refresh(ctx context.Context, key string, own bool) (status.Feed,
 	if err != nil {
 		return status.Feed{}, err
 	}
-	f = f.Resolve(ctx).use()
+	asked, err := f.refreshOne(ctx, own)
+	if target := f.Resolve(ctx); target != f { // both are asked: its own URL may not redirect any more
+		if answered, early := target.refreshOne(ctx, own); early == nil || err != nil {
+			return answered, early
+		}
+	}
+	return asked, err
+}
+
+// refreshOne polls a feed by hand, whether it points to another one or not.
+func (f *Feed) refreshOne(ctx context.Context, own bool) (status.Feed, error) {
+	c := f.cache
+	f = f.use()
 	defer f.leave()
 	floor := f.rules().MinInterval
 	before := f.state.Load()
@@ -112,8 +124,7 @@ func (f *Feed) tooEarly(s *feedstate.State, floor time.Duration) error {
 		return nil
 	}
 	wall := f.cache.now()
-	why, configured := s.Last.Winner, f.configured() // a pause of the host does not stop a refresh of a configured feed
-	if feedstate.PauseAsked(why) && (!configured || why == policy.HintURLCooldown) || why == policy.HintStore {
+	if why := s.Last.Winner; feedstate.PauseAsked(why) || why == policy.HintStore {
 		return &TooEarly{wall.Add(s.Due - now), why}
 	}
 	if s.NotBefore > now {

@@ -81,34 +81,26 @@ func TestRefreshThatCannotPollSaysWhy(t *testing.T) {
 	})
 }
 
-// A configured feed that has met a pause of its host may be polled by hand all the same, with a version and
-// without, but not while its own URL is paused.
-func TestRefreshDuringAPauseOfTheHost(t *testing.T) {
-	for name, waits := range map[string]time.Duration{"never polled": 0, "with a version": 25 * time.Hour} {
-		bubble(t, name, func(t *testing.T) {
-			a := ok(rss(2, ""), "ETag", `"v"`)
-			g := newGateway(t, func(policy.Ask) policy.Answer { return a })
-			g.settings.Feeds = []string{feedURL}
-			g.open()
-			if waits > 0 {
-				g.get(feedURL)
-				time.Sleep(waits)
-			}
-			g.pause(2 * time.Hour)
-			if g.get(feedURL); g.accounts()[0].Winner != policy.HintHostCooldown {
-				t.Fatalf("it waits for %s", g.accounts()[0].Winner)
-			}
-			polls := g.origin.polls()
-			a = ok(rss(3, ""), "Retry-After", "18000")
-			if _, err := g.Refresh(t.Context(), feedURL); err != nil || g.origin.polls() != polls+1 {
-				t.Errorf("%d polls, %v", g.origin.polls()-polls, err)
-			}
-			wantBody(t, g.get(feedURL), 200, "Entry 3")
-			time.Sleep(90 * time.Minute)
-			_, err := g.Refresh(t.Context(), feedURL)
-			wantTooEarly(t, err, "retry-after")
-		})
-	}
+// A poll by hand obeys the pause of the site.
+func TestRefreshDuringAPauseOfTheSite(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newGateway(t, func(policy.Ask) policy.Answer { return ok(rss(2, ""), "ETag", `"v"`) })
+		g.settings.Feeds = []string{feedURL}
+		g.open()
+		g.get(feedURL)
+		time.Sleep(25 * time.Hour)
+		g.pause(2 * time.Hour)
+		if g.get(feedURL); g.accounts()[0].Winner != policy.HintHostCooldown {
+			t.Fatalf("it waits for %s", g.accounts()[0].Winner)
+		}
+		_, err := g.Refresh(t.Context(), feedURL)
+		wantTooEarly(t, err, policy.HintHostCooldown)
+		time.Sleep(2 * time.Hour)
+		polls := g.origin.polls()
+		if _, err := g.Refresh(t.Context(), feedURL); err != nil || g.origin.polls() != polls+1 {
+			t.Errorf("after the pause: %d polls, %v", g.origin.polls()-polls, err)
+		}
+	})
 }
 
 func TestRefreshRevivesWhatWasGone(t *testing.T) {

@@ -20,7 +20,7 @@
 // (prefetch.go). Feeds without readers are forgotten after a while, and stored versions give way
 // if the disk is full (maintain.go).
 //
-// The store owns the schedule: when a feed is due, and whose turn it is at a host. Memory is a view
+// The store owns the schedule: when a feed is due, and whose turn it is at a site. Memory is a view
 // of the store (package feedstate): the feeds that readers use, and the representations that are sent often,
 // within one budget. Several nodes may share a store. Polls and bytes in hand are limited
 // (limits.go).
@@ -30,14 +30,10 @@
 //
 // # Redirects
 //
-// A feed that redirects has one of these, by how far it has come:
-//
-//	field                      set while                                      readers get
-//	[feedstate.Redirected]     a poll ended at a URL that must not be asked   the version, or when to come back
-//	PollState.RedirectTo       that URL is a feed of its own                  302 to it; if configured, the version
-//	FeedState.Version.From     a poll followed redirects to a good document   the version, if they may have that URL
-//	FeedState.Moved            a redirect was seen, for less than 7 days      the version
-//	FeedState.Alias            a permanent one was seen for 7 days            the feed at its end ([Feed.Resolve])
+// A permanent redirect of a feed's URL ends its poll: the feed points to that of the other URL (State.Points,
+// [Feed.Resolve] in points.go), which answers for it as long as its URL redirects. Temporary redirects are hops
+// of the poll, each of which the store grants ([store.Store.Hop]): a poll that waits too long for one is held.
+// The document is the feed's own (FeedState.Version.From).
 //
 // # Who has asked
 //
@@ -80,6 +76,7 @@ import (
 
 	"github.com/feedpollard/pollard/cache/store"
 	"github.com/feedpollard/pollard/internal/feedurl"
+	"github.com/feedpollard/pollard/internal/status"
 	"github.com/feedpollard/pollard/policy"
 )
 
@@ -87,9 +84,9 @@ import (
 type Origin interface {
 	// Acquire waits for the right to have another request to the URL's host in flight.
 	Acquire(ctx context.Context, u feedurl.URL) (policy.Slot, error)
-	// Host returns the host that a poll of the URL asks.
+	// Host returns the site that a poll of the URL asks, and its spacing.
 	Host(u feedurl.URL) policy.Host
-	// Busy lists the hosts, by name, that have as many requests in flight as they may.
+	// Busy lists the sites, by name, that have as many requests in flight as they may.
 	Busy() []string
 }
 
@@ -111,16 +108,19 @@ type Cache struct {
 	// Limits.
 	waiting, inFlight limit // of polls
 	inHand            inHand
+	hops              hops
 
 	// Housekeeping.
-	recording *semaphore.Weighted // held while the store learns which feeds are configured
-	written   atomic.Int64        // bytes, since the store was held to its budget
-	over      atomic.Bool         // configured feeds take more than the disk budget, and the log says so
-	crowded   atomic.Bool         // strangers cannot add feeds, as the disk budget is used up
-	short     atomic.Bool         // the disk of the store is nearly full, and the log says so
-	key       atomic.Pointer[hubKey]
-	asking    atomic.Int64 // requests to hubs that wait or are in flight
-	pushing   atomic.Int64 // pushes that wait for their polls in memory
+	recording  *semaphore.Weighted // held while the store learns which feeds are configured
+	written    atomic.Int64        // bytes, since the store was held to its budget
+	over       atomic.Bool         // configured feeds take more than the disk budget, and the log says so
+	crowded    atomic.Bool         // strangers cannot add feeds, as the disk budget is used up
+	short      atomic.Bool         // the disk of the store is nearly full, and the log says so
+	slow       atomic.Pointer[[]status.SlowSite]
+	slowLogged map[string]time.Duration // when, by site
+	key        atomic.Pointer[hubKey]
+	asking     atomic.Int64 // requests to hubs that wait or are in flight
+	pushing    atomic.Int64 // pushes that wait for their polls in memory
 
 	// Trouble.
 	offline    offline

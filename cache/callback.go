@@ -264,7 +264,7 @@ func (f *Feed) untilPushed(tries int) (wait time.Duration, done bool) {
 	defer f.mu.Unlock()
 	c, s := f.cache, f.state.Load()
 	history := &s.Feed.History
-	if tries >= maxPushTries || s.Granted >= f.pushed && history.Unsent == 0 || s.Ended || s.Feed.Alias != "" || history.Failures > 0 {
+	if tries >= maxPushTries || s.Granted >= f.pushed && history.Unsent == 0 || s.Ended || s.Points != "" || history.Failures > 0 {
 		f.pushing = false
 		return 0, true
 	}
@@ -286,7 +286,7 @@ func (f *Feed) untilPushed(tries int) (wait time.Duration, done bool) {
 // pushWaits reports whether a request should cause the poll that a push has asked for and that could not be
 // made then. It does so once in pushFloor.
 func (f *Feed) pushWaits(s *feedstate.State, now time.Duration) bool {
-	if s.Feed.Push.Mode == "" || s.NotBefore > now || s.Ended || s.Feed.Alias != "" || s.Feed.History.Failures > 0 {
+	if s.Feed.Push.Mode == "" || s.NotBefore > now || s.Ended || s.Points != "" || s.Feed.History.Failures > 0 {
 		return false
 	}
 	pushed := s.Feed.Push.State.With(f.hub.Load()).Pushed

@@ -13,6 +13,9 @@ import (
 	"github.com/feedpollard/pollard/policy"
 )
 
+// hopFirst is how long a poll waits that lets a redirect go first.
+const hopFirst = time.Second
+
 // offerTimeout is how long a poll that another claim was granted waits for that one's lease.
 const offerTimeout = time.Second
 
@@ -72,7 +75,9 @@ func (f *Feed) tryClaim(ctx, life context.Context, origin Origin, e pollRequest,
 		default:
 		}
 	}
-	if granted.lease = e.lease; e.lease == nil {
+	if host := origin.Host(f.key.URL()); e.lease == nil && slices.Contains(f.cache.hops.first(f.cache.elapsed()), host.Site) {
+		again = hopFirst
+	} else if granted.lease = e.lease; e.lease == nil {
 		granted.lease, again = f.askStore(life, e, origin.Host(f.key.URL()), rules)
 	} else if f.cache.checkClock(); f.cache.elapsed()-e.leased > feedstate.Grace { // another node may have the lease by now
 		f.cache.returnLease(e.lease)
@@ -169,8 +174,8 @@ func (f *Feed) askStore(ctx context.Context, e pollRequest, host policy.Host, ru
 		return nil, 0
 	}
 	claim := store.Claim{
-		ID: f.id, URL: f.key.String(), Hold: f.state.Load().LeaseTime(rules), Floor: e.floor, ByHand: e.floor > 0 && !e.pushed,
-		Configured: f.configured(), By: slices.Max(append(f.askedBy(), 0)), Queue: true, Prefetch: c.settings.Load().Prefetch, Host: host,
+		ID: f.id, URL: f.key.String(), Hold: f.state.Load().LeaseTime(rules), Floor: e.floor,
+		Configured: f.configured(), By: slices.Max(append(f.askedBy(), 0)), Own: f.own.Load(), Queue: true, Prefetch: c.settings.Load().Prefetch, Host: host,
 	}
 	asked, answered := c.elapsed(), c.timeClaim()
 	lease, err := c.store.Claim(ctx, claim)
@@ -185,6 +190,7 @@ func (f *Feed) askStore(ctx context.Context, e pollRequest, host policy.Host, ru
 	c.storeAnswered()
 	switch {
 	case lease.Denied == "":
+		c.hops.give(host.Site)
 		if c.checkClock(); c.elapsed()-asked <= feedstate.Grace {
 			return &lease, 0
 		}

@@ -86,7 +86,7 @@ type clusterFeed struct {
 	byHand   time.Time // the same, if a person wants it
 	insisted bool      // a person does
 	pause    time.Time // until when its origin asked not to be asked
-	followed bool      // it has followed a redirect to a URL that was asked a short time ago
+	refused  time.Time // it was last
 	pushes   int       // how many polls pushes may cause
 	pushed   time.Time // when one has caused the last
 	lost     int       // how often its record was taken away or replaced
@@ -98,8 +98,14 @@ type clusterFeed struct {
 	servedAt time.Time
 }
 
-// clusterHost is when a host was asked last, when it was asked for what it refused, and until when it must not be.
-type clusterHost struct{ asked, refused, pause time.Time }
+// clusterSite is when a site was asked last, when it last answered well, and until when it must not be asked.
+type clusterSite struct{ asked, good, pause time.Time }
+
+// siteOf is the site of a host.
+func siteOf(host string) string {
+	labels := strings.Split(host, ".")
+	return strings.Join(labels[len(labels)-2:], ".")
+}
 
 // cluster is some nodes over one store, and the origins that they poll, which check each request.
 type cluster struct {
@@ -114,7 +120,7 @@ type cluster struct {
 
 	mu     sync.Mutex // guards what follows
 	feeds  map[string]*clusterFeed
-	hosts  map[string]*clusterHost
+	sites  map[string]*clusterSite
 	events []string
 }
 
@@ -192,9 +198,13 @@ func (n *clusterNode) RoundTrip(r *http.Request) (*http.Response, error) {
 		// Perhaps it is not committed, and of no use. The origin does not know.
 		f.given = append(f.given, policy.Validators{ETag: a.Header.Get("ETag")})
 	}
-	host := n.hosts[r.URL.Host]
-	if h.pause == 0 && h.status < 400 && asked.After(host.refused) { // which the store may hear of, though the node is cut off now
-		host.pause = time.Time{}
+	site := n.sites[siteOf(r.URL.Host)]
+	before := f.refused
+	switch { // which the store may hear of, though the node is cut off now
+	case h.pause > 0:
+		f.refused = now
+	case h.status < 400:
+		site.good = now
 	}
 	n.note("%s, asked %v ago, answers %d: error %v", r.URL, now.Sub(asked), h.status, err)
 	if err != nil || n.cut.Load() || hop || lost != f.lost { // the feed's record may not have learned of it
@@ -210,8 +220,8 @@ func (n *clusterNode) RoundTrip(r *http.Request) (*http.Response, error) {
 		f.taken, f.takenAt = max(f.taken, version), now
 	}
 	f.next, f.byHand, f.pause = now.Add(max(wait, h.pause)), now.Add(max(time.Hour, h.pause)), now.Add(h.pause)
-	if h.pause > 0 { // for the other feeds, which have the same rank
-		host.refused, host.pause = asked, now.Add(min(h.pause, time.Hour))
+	if alone := !before.IsZero() && site.good.After(before); h.pause > 0 && !alone && f.taken > 0 {
+		site.pause = now.Add(min(h.pause, time.Hour))
 	}
 	return resp, nil
 }
@@ -226,29 +236,30 @@ func (n *clusterNode) arrive(r *http.Request) (h habit, version int, hop bool, l
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	url, now := r.URL.String(), time.Now()
-	f, polled, host := n.feeds[url], n.feeds[r.Context().Value(polledKey{}).(string)], n.hosts[r.URL.Host]
+	f, site := n.feeds[url], n.sites[siteOf(r.URL.Host)]
 	allowed := f.next
-	switch hop = f != polled; {
-	case hop && polled.taken == 0 && !polled.followed:
-		allowed, polled.followed = f.pause, true
-	case f.pushes > 0 && !hop && now.Before(f.next):
+	switch hop = f != n.feeds[r.Context().Value(polledKey{}).(string)]; {
+	case hop: // a poll of its own feed, which its host has granted
+		allowed = time.Time{}
+	case f.pushes > 0 && now.Before(f.next):
 		if allowed = f.pushed.Add(5 * time.Minute); f.pause.After(allowed) {
 			allowed = f.pause
 		}
 		f.pushed = now
 		f.pushes--
 		n.caused++
-	case hop || f.insisted:
+	case f.insisted:
 		allowed = f.byHand
 	}
 	n.check(!now.Before(allowed), "I1: %s was polled %v too early", url, allowed.Sub(now))
-	n.check(!now.Before(host.pause) || hop || f.insisted && slices.Contains(clusterFeeds[:3], url), "I1: %s was polled %v before the end of its host's pause", url, host.pause.Sub(now))
-	n.check(now.Sub(host.asked) >= 2*time.Second, "I1: %s was polled %v after the last request to its host", url, now.Sub(host.asked))
+	n.check(!now.Before(site.pause), "I1: %s was polled %v before the end of its site's pause", url, site.pause.Sub(now))
+	n.check(now.Sub(site.asked) >= 2*time.Second, "I1: %s was polled %v after the last request to its site", url, now.Sub(site.asked))
 	sent := policy.Validators{ETag: r.Header.Get("If-None-Match"), LastModified: r.Header.Get("If-Modified-Since")}
 	n.check(slices.Contains(f.given, sent), "I3: %s got %q, want one of %q", url, sent, f.given)
-	host.asked, f.byHand = now, now.Add(time.Hour)
-	if f.next.Before(f.byHand) && (!hop || f.taken > 0) { // a feed that comes back does not wait for redirects
-		f.next = f.byHand
+	if site.asked = now; !hop {
+		if f.byHand = now.Add(time.Hour); f.next.Before(f.byHand) {
+			f.next = f.byHand
+		}
 	}
 	f.moved = f.moved || f.habit.moved
 	h, lost, version = f.habit, f.lost, 1+int(now.Sub(epoch)/(7*time.Hour))
@@ -324,7 +335,7 @@ func (c *cluster) lose(urls ...string) {
 	defer c.mu.Unlock()
 	for _, url := range urls {
 		f := c.feeds[url]
-		f.taken, f.served, f.followed = 0, 0, false
+		f.taken, f.served = 0, 0
 		f.lost++
 	}
 }
@@ -447,14 +458,14 @@ func TestClusterLife(t *testing.T) {
 			time.Sleep(time.Until(epoch))
 			c := &cluster{
 				t: t, random: rand.New(rand.NewPCG(seed, 1)), store: sqlite.NewMemory(nil), nodes: make([]*clusterNode, 1+(seed+2)%3),
-				feeds: make(map[string]*clusterFeed), hosts: make(map[string]*clusterHost),
+				feeds: make(map[string]*clusterFeed), sites: make(map[string]*clusterSite),
 			}
 			c.hub.Callbacks = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				c.heard.Load().ServeHub(w, r, strings.TrimPrefix(r.URL.Path, cache.CallbackPath))
 			})
 			for _, url := range clusterFeeds {
 				c.feeds[url] = &clusterFeed{given: []policy.Validators{{}}}
-				c.hosts[strings.Split(url, "/")[2]] = new(clusterHost)
+				c.sites[siteOf(strings.Split(url, "/")[2])] = new(clusterSite)
 			}
 			for i := range c.nodes {
 				c.start(i)

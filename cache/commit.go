@@ -20,14 +20,6 @@ import (
 // committed.
 func (f *Feed) complete(ctx context.Context, s, next *feedstate.State, v feedstate.Classified, lease *store.Lease, o store.Outcome) {
 	c := f.cache
-	if next.Feed.Alias != "" && !v.Answer.Unsent() {
-		if err := c.createTarget(ctx, f, next.Feed.Alias, o.In); err != nil {
-			next.Feed.Alias = s.Feed.Alias // the next poll finds out again
-		} else {
-			o.In = aliasInterval
-			next.Override(c.moment(), aliasInterval, policy.HintMoved)
-		}
-	}
 	if o.Withdraw && s.Version != 0 { // at once: the store may be away
 		f.withdraw(f.state.Load().Version)
 		f.missing.Store(s.Version)
@@ -68,6 +60,7 @@ func (f *Feed) commit(ctx context.Context, next *feedstate.State, lease *store.L
 	if o.FeedState, err = next.EncodeFeedState(); err != nil {
 		return err
 	}
+	o.Points = &next.Points
 	next.Size += 2 * int64(max(0, len(o.FeedState)-len(lease.FeedState))+max(0, len(o.PollState)-len(lease.PollState)))
 	f.committing(lease.Token)
 	// The origin has answered, so the outcome is stored even while the cache closes.

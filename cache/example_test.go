@@ -24,7 +24,7 @@ func (o exampleOrigin) Acquire(context.Context, feedurl.URL) (policy.Slot, error
 	return o, nil
 }
 func (exampleOrigin) Host(u feedurl.URL) policy.Host {
-	return policy.Host{Name: u.Name(), Spacing: 2 * time.Second}
+	return policy.Host{Site: u.Name(), Spacing: 2 * time.Second}
 }
 func (exampleOrigin) Busy() []string                                      { return nil }
 func (exampleOrigin) Turn(context.Context, policy.Standing) time.Duration { return 0 }

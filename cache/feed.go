@@ -29,6 +29,7 @@ type Feed struct {
 	timedFields atomic.Pointer[timedFields]
 	asked       atomic.Int64                         // when a reader asked last, in seconds of [Cache.elapsed]; never: [neverRequested]
 	touched     atomic.Int64                         // asked, as the store has it
+	own         atomic.Bool                          // one has at its own address
 	askers      [4]atomic.Int64                      // the owners that asked, as store.Owner; 0: none, or the store has it
 	expected    atomic.Bool                          // by a reader since the last poll: see [Feed.Expect]
 	missing     atomic.Uint64                        // the version whose body cannot be read, or that was withdrawn; 0: none
@@ -117,13 +118,22 @@ func (f *Feed) origin() Origin {
 	return f.cache.settings.Load().Site(f.key.String())
 }
 
-// Ask records that a reader asks for the feed, on behalf of an owner; 0: of none. It is to be
-// called before the feed is served, unless a page of another site has made the request.
+// Ask records that a reader asks for the feed at its own address, on behalf of an owner; 0: of none. So
+// does a reader of the feed to which it points. It is to be called before the feed is served, unless a
+// page of another site has made the request.
 func (f *Feed) Ask(by store.Owner) {
-	f.touch(f.cache.elapsed())
-	if s := f.state.Load(); s.Feed.Alias != "" {
-		f.pollAlias(s)
+	if !f.own.Load() {
+		f.own.Store(true)
 	}
+	f.read(by)
+	if s := f.state.Load(); s.Points != "" {
+		f.askTarget(s, by)
+	}
+}
+
+// read records that a reader asks for the feed, perhaps at the address of one that points to it.
+func (f *Feed) read(by store.Owner) {
+	f.touch(f.cache.elapsed())
 	weakest := &f.askers[0]
 	for i := range f.askers {
 		switch had := f.askers[i].Load(); {

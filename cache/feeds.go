@@ -18,8 +18,8 @@ import (
 // recordsAtOnce is how many records are read at a time.
 const recordsAtOnce = 1000
 
-// Shown reports whether a feed is shown, by its key, the URL from which its version came (empty: its
-// own), and the groups that asked for it.
+// Shown reports whether a feed is shown, by its key, the URL to which redirects lead (empty: there
+// are none), and the groups that asked for it.
 type Shown func(key, from string, groups []feedstate.Group) bool
 
 // Shows reports whether a feed is shown. One that is not known has no groups.
@@ -29,7 +29,7 @@ func (c *Cache) Shows(ctx context.Context, key string, shown Shown) bool {
 		return shown(key, "", nil)
 	}
 	s := f.state.Load()
-	return shown(key, s.Feed.Version.From, feedstate.GroupsOf(f.groupDays(s)))
+	return shown(key, s.From(), feedstate.GroupsOf(f.groupDays(s)))
 }
 
 // Feeds returns all feeds that are shown, in the order of their IDs, with
@@ -59,12 +59,15 @@ func (c *Cache) listed(r *store.Record, shown Shown) (out status.Feed, ok bool) 
 	out = status.Feed{ID: hex.EncodeToString(r.ID[:]), URL: feedurl.Shown(r.URL), Configured: c.isConfigured(r.URL)}
 	if f := c.InMemory(r.URL); f != nil {
 		s := f.state.Load()
-		some = feedstate.Summary{Groups: f.groupDays(s), Title: s.Feed.Version.Title, From: s.Feed.Version.From, Failures: s.Feed.History.Failures, Incident: s.Feed.Incident}
+		some = feedstate.Summary{Groups: f.groupDays(s), Title: s.Feed.Version.Title, From: s.From(), Failures: s.Feed.History.Failures, Incident: s.Feed.Incident}
 		in, ended = s.Due-now, s.Ended
-		out.State = s.Shown(out.Configured, now)
+		out.State = c.stateOf(r.URL, s)
 	} else {
 		some = feedstate.SummaryOf(r)
 		out.State = feedstate.ShownOf(r.State, out.Configured, !ended && in <= 0, some.Failures > 0)
+		if r.Points != "" {
+			out.State = c.stateOf(r.URL, &feedstate.State{Points: r.Points, Due: now + in, Ended: ended})
+		}
 	}
 	if out.Failures = some.Failures; r.Version != 0 {
 		out.Title = some.Title

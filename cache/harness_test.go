@@ -51,7 +51,7 @@ func (o *script) Acquire(context.Context, feedurl.URL) (policy.Slot, error) {
 }
 
 func (o *script) Host(u feedurl.URL) policy.Host {
-	return policy.Host{Name: u.Name(), Domain: u.Domain(), Spacing: o.spacing}
+	return policy.Host{Site: u.Site(), Spacing: o.spacing}
 }
 
 func (o *script) Busy() []string { return nil }
@@ -227,7 +227,7 @@ func (g *gateway) open() *gateway {
 // pause has the host origin.test ask for a pause, which holds for all its feeds.
 func (g *gateway) pause(d time.Duration) {
 	g.t.Helper()
-	err := g.store.Restore(g.t.Context(), []store.Saved{{Pause: &policy.Pause{Scope: "host origin.test", For: d, Why: policy.HintHostCooldown}}})
+	err := g.store.Restore(g.t.Context(), []store.Saved{{Pause: &policy.Pause{Site: "origin.test", For: d, Why: policy.HintHostCooldown}}})
 	if err != nil {
 		g.t.Error(err)
 	}

@@ -96,8 +96,8 @@ func (s *hooked) ClaimDue(ctx context.Context, q store.DueQuery) (_ []store.Leas
 	return leases, wait, err
 }
 
-func (s *hooked) Hop(ctx context.Context, hop store.Hop) (store.Passage, error) {
-	return hook(ctx, s, "Hop", func() (store.Passage, error) { return s.Store.Hop(ctx, hop) })
+func (s *hooked) Hop(ctx context.Context, hop store.Hop) (time.Duration, error) {
+	return hook(ctx, s, "Hop", func() (time.Duration, error) { return s.Store.Hop(ctx, hop) })
 }
 
 func (s *hooked) Commit(ctx context.Context, o store.Outcome) error {

@@ -28,7 +28,7 @@ func imported(t *testing.T, lines []byte) (refused int, export []byte) {
 			if _, err := feedurl.Parse(u.String()); err != nil {
 				t.Errorf("a feed has the URL %q", u)
 			}
-			return policy.Host{Name: u.Name(), Domain: u.Domain()}
+			return policy.Host{Site: u.Name()}
 		},
 		Shielded: func(key string) bool { return strings.HasPrefix(key, "shield:") },
 		Refused: func(_ int64, err error) {

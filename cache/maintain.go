@@ -81,7 +81,7 @@ func (c *Cache) storeReaders(ctx context.Context) {
 		second, by := f.asked.Load(), f.askedBy()
 		memo := f.addNews()
 		if (second != f.touched.Load() || len(by) > 0 || memo != nil) && f.state.Load().Known {
-			asked[f.id], seconds[f] = store.Asked{Ago: f.sinceAsked(now), By: by, FeedState: memo}, second
+			asked[f.id], seconds[f] = store.Asked{Ago: f.sinceAsked(now), Own: f.own.Load(), By: by, FeedState: memo}, second
 		}
 		return true
 	})
@@ -101,7 +101,7 @@ func (c *Cache) storeReaders(ctx context.Context) {
 	}
 }
 
-// sweep forgets feeds without readers, and drops bodies beyond the budget.
+// sweep forgets feeds without readers, drops bodies beyond the budget, and finds sites whose pace is too slow.
 func (c *Cache) sweep(ctx context.Context) {
 	c.storeReaders(ctx) // what was asked for in the last minute stays
 	s := c.settings.Load()
@@ -118,6 +118,7 @@ func (c *Cache) sweep(ctx context.Context) {
 		return
 	}
 	c.trim(ctx)
+	c.lookForSlow(ctx)
 }
 
 // grown counts what was stored. A tenth of the budget may come before it is looked at again, also between two sweeps.

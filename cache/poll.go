@@ -24,7 +24,7 @@ const (
 	maxQueued = 5 * time.Minute
 	// maxPaused is the longest pause of a host whose end a poll waits for.
 	maxPaused = 15 * time.Second
-	// returnFor is how long a feed waits that was claimed although its domain has as many
+	// returnFor is how long a feed waits that was claimed although its host has as many
 	// requests in flight as it may.
 	returnFor = 30 * time.Second
 	// maxGap is how much longer than planned the time between two polls may count for what
@@ -147,6 +147,7 @@ func (f *Feed) attempt(ctx context.Context, g *grant, s *feedstate.State, e poll
 	a = f.ask(ctx, g, s, rules, large)
 	v = f.classify(s, a)
 	v.Pushed = e.pushed
+	f.point(ctx, s, &v)
 	f.cache.noticeNetwork(f, s, v.Answer)
 	next, o = f.outcomeOf(s, v, planned, rules)
 	return v, next, o
@@ -168,7 +169,7 @@ func (f *Feed) classify(s *feedstate.State, a policy.Answer) feedstate.Classifie
 		body, _ := f.content(f.cache.life, s)
 		return body
 	}
-	if v = s.ClassifyDocument(f.key, f.configured(), a, f.cache.now(), stored); v.Unlinked != "" {
+	if v = s.ClassifyDocument(f.key, f.configured() || s.Configured, a, f.cache.now(), stored); v.Unlinked != "" {
 		f.cache.log().Debug("links were left as they are", f.cache.urlField(f.key.String()), zap.String("problem", v.Unlinked))
 	}
 	return v
@@ -222,6 +223,7 @@ func (f *Feed) ask(ctx context.Context, g *grant, s *feedstate.State, rules poli
 		MaxBody:     rules.MaxBody,
 		Subscribers: settings.Subscribers(f.key.String()),
 		Standing:    standing(g.lease.Record),
+		EndAtMove:   !f.key.Shielded(),
 		Hop:         f.hop,
 		Large:       func(ctx context.Context, size int64) error { return large.reserve(ctx, f, size) },
 	})
@@ -249,7 +251,11 @@ func (f *Feed) outcomeOf(s *feedstate.State, v feedstate.Classified, planned tim
 		push = f.cache.subscription(f.id, &next)
 	}
 	next.UpdatePush(push, v)
-	o = store.Outcome{Pauses: v.Answer.Pauses, Good: v.Answer.Good}
+	o = store.Outcome{Pauses: v.Answer.Pauses, Good: v.Answer.Good, Hops: make(map[store.ID]time.Duration, len(v.Answer.Hops))}
+	for url, length := range v.Answer.Hops {
+		o.Hops[store.IDOf(url)] = length
+	}
+	delete(o.Hops, f.id) // a redirect has led back
 	if v.Answer.Unsent() {
 		o.In = next.Unsent(m, v.Answer, planned, rules)
 	} else {

@@ -77,7 +77,7 @@ func (c *Cache) claimDue(ctx context.Context, p *pace) (wait time.Duration, more
 			return prefetchTick, true
 		}
 	}
-	busy := c.origin.Busy()
+	busy := append(c.origin.Busy(), c.hops.first(c.elapsed())...)
 	asked, answered := c.elapsed(), c.timeClaim()
 	leases, next, err := c.store.ClaimDue(ctx, store.DueQuery{Limit: limit, Except: busy, Idle: c.settings.Load().IdleAfter, Short: short})
 	answered()
@@ -120,6 +120,11 @@ func (c *Cache) pollLease(lease *store.Lease, leased time.Duration) {
 		s.Due, s.Granted = c.elapsed(), feedstate.NeverGranted // the grant before this one is not known
 		f.publish(s)
 		f = c.admit(f)
+	}
+	if host := c.origin.Host(f.key.URL()); !f.key.Shielded() && host.Site != lease.Host.Site { // its row is of version 2 of the tables, or rules have changed
+		lease.Host = host
+		c.returnLease(lease)
+		return
 	}
 	o := offer{lease, leased}
 	if p, joined := f.start(pollRequest{offer: o}); p == nil || joined && !f.give(p, o) {

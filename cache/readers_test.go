@@ -88,7 +88,9 @@ func (s *subscriber) headers() []string {
 	var h []string
 	switch s.condition {
 	case "ETag and date":
-		h = []string{"If-None-Match", s.etag, "If-Modified-Since", s.date}
+		if h = []string{"If-None-Match", s.etag}; s.date != "" { // a feed that points to another one has none
+			h = append(h, "If-Modified-Since", s.date)
+		}
 	case "ETag":
 		h = []string{"If-None-Match", s.etag}
 	case "date":

@@ -26,8 +26,9 @@ type Poll struct {
 	Wire      int64         // bytes of body received, before decoding
 	Next      time.Time
 	Winner    string // of the decision
-	MovedTo   string // where an adopted permanent redirect leads
-	Updated   bool   // it has brought a new version, also if Result is status.ResultMoved
+	PointsTo  string // URL to which the feed points since this poll; empty if that has not changed, or it points nowhere
+	MovedTo   string // the same of a feed that has pointed there for some days now
+	Updated   bool   // it has brought a new version
 	First     bool   // and that is the feed's first
 	Entries   int    // of the version; 0 without one
 	Failures  int    // in a row, this one included
@@ -41,7 +42,7 @@ type Poll struct {
 func (f *Feed) report(before, after *feedstate.State, v feedstate.Classified) {
 	a, m := v.Answer, &after.Feed
 	p := Poll{
-		URL: f.key.String(), Result: v.Result, Failure: a.Failure, Before: before.Last.Failure,
+		URL: f.key.String(), Result: v.Result, Failure: after.Last.Failure, Before: before.Last.Failure,
 		Status: a.Status, Err: a.Err, Wire: a.Wire,
 		Next: after.Next(f.cache.moment()), Winner: after.Last.Winner, Failures: m.History.Failures,
 		Updated: v.Result == status.ResultNew,
@@ -57,8 +58,11 @@ func (f *Feed) report(before, after *feedstate.State, v feedstate.Classified) {
 	if !a.Asked.IsZero() {
 		p.Took = a.At.Sub(a.Asked)
 	}
-	if m.Alias != "" && m.Alias != before.Feed.Alias {
-		p.Result, p.MovedTo = status.ResultMoved, m.Alias
+	if after.Points != before.Points {
+		p.PointsTo = after.Points
+	}
+	if i := m.Incident; i.Kind == status.IncidentMoved && i.Began != before.Feed.Incident.Began {
+		p.MovedTo = after.Points
 	}
 	f.log(p, a.Detail, v.Feeds())
 	f.cache.settings.Load().Observe(p)
@@ -77,10 +81,11 @@ func (p *Poll) NextText() string {
 func (f *Feed) log(p Poll, detail string, named []feedurl.Shown) {
 	level := zap.InfoLevel
 	switch failed := p.Result == status.ResultFailed || p.Result == status.ResultGone; {
-	case p.Result == status.ResultUnchanged && p.Recovered == 0, p.Result == status.ResultUnsent:
+	case p.PointsTo != "":
+	case p.Recovered == 0 && (p.Result == status.ResultUnchanged || p.Result == status.ResultMoved), p.Result == status.ResultUnsent, p.Result == status.ResultHeld:
 		level = zap.DebugLevel
-	case failed && (p.Failures > 1 || p.Failure == policy.FailureHeld || f.key.Shielded() && p.Failure != policy.FailureStore):
-		// A redirect that has to wait has not failed. A shield polls URLs to learn which are feeds, and most are not.
+	case failed && (p.Failures > 1 || f.key.Shielded() && p.Failure != policy.FailureStore):
+		// A shield polls URLs to learn which are feeds, and most are not.
 		level = zap.DebugLevel
 	case failed:
 		level = zap.WarnLevel
@@ -94,8 +99,8 @@ func (f *Feed) log(p Poll, detail string, named []feedurl.Shown) {
 		zap.String("next_poll", p.NextText()), zap.String("hint", status.HintShort(p.Winner)),
 		zap.Duration("took", p.Took), zap.Int64("bytes", p.Wire),
 	}
-	if p.MovedTo != "" {
-		fields = append(fields, zap.String("moved_to", feedurl.Redact(p.MovedTo)))
+	if p.PointsTo != "" {
+		fields = append(fields, zap.String("moved_to", feedurl.Redact(p.PointsTo)))
 	}
 	if p.Failure != policy.FailureNone {
 		fields = append(fields, zap.String("failure", string(p.Failure)), zap.Int("failures", p.Failures), errField(p.Err))

@@ -120,62 +120,36 @@ func TestLogNamesTheFeedsOfAPage(t *testing.T) {
 	})
 }
 
-// A feed that redirects to one that is read too waits for that one's turn at each poll. The log does not warn of
-// that, and it has no incident.
-func TestRedirectThatWaitsIsNoFailure(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		core, lines := zapobserver.New(zap.WarnLevel)
-		g := newWebGateway(t, moving(302))
-		g.settings.Log, g.settings.Feeds = zap.New(core), []string{feedURL}
-		g.open()
-		for range 3 * 24 {
-			g.get(movedURL)
-			g.get(feedURL)
-			time.Sleep(time.Hour)
-		}
-		f, err := g.Status(t.Context(), feedURL)
-		if err != nil || f.LastFailure != policy.FailureHeld || f.Incident != nil || lines.Len() > 0 {
-			t.Errorf("%s, %+v, %d warnings, %v", f.LastFailure, f.Incident, lines.Len(), err)
-		}
-	})
-}
-
-// That a feed has moved is an incident also if its new URL is read for itself, so that each poll of the old one waits.
-func TestMoveToFeedThatIsReadIsAnIncident(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		g := newWebGateway(t, moving(301))
-		g.settings.Feeds = []string{feedURL}
-		g.open()
-		for range 10 * 24 {
-			g.get(movedURL)
-			g.feed(feedURL)
-			time.Sleep(time.Hour)
-		}
-		if f, err := g.Status(t.Context(), feedURL); err != nil || f.Alias != movedURL || f.Incident == nil || f.Incident.Kind != status.IncidentMoved {
-			t.Errorf("moved to %q: %+v, %v", f.Alias, f.Incident, err)
-		}
-	})
-}
-
-// An adopted redirect is reported, together with the version of the poll.
+// A feed that points to another one has the state of that one. After seven days that is an incident, and reported.
 func TestObservedMoves(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		seen, entries := new(observer), 2
-		g := newWebGateway(t, func(url string) response {
-			if url == movedURL {
-				return given(rss(entries, ""))
-			}
-			return redirect(301, movedURL)
-		})
+		seen, g := new(observer), newWebGateway(t, moving(301))
 		g.settings.Observe = seen.observe
 		g.open()
-		for began := time.Now(); time.Since(began) < 7*24*time.Hour; time.Sleep(25 * time.Hour) {
-			g.get(feedURL)
+		g.feed(feedURL)
+		moved := 0
+		for day := range 10 {
+			f, err := g.Status(t.Context(), feedURL)
+			if err != nil || f.Alias != movedURL || f.State != status.StateFresh && f.State != status.StateDue {
+				t.Errorf("day %d: points to %q, %s: %v", day, f.Alias, f.State, err)
+			}
+			if incident := f.Incident != nil && f.Incident.Kind == status.IncidentMoved; incident != (day >= 7) {
+				t.Errorf("day %d: %+v", day, f.Incident)
+			}
+			time.Sleep(25 * time.Hour)
+			g.feed(feedURL)
+			time.Sleep(time.Minute)
 		}
-		entries++
-		g.get(feedURL)
-		if p := seen.last(t); p.Result != status.ResultMoved || p.MovedTo != movedURL || !p.Updated {
-			t.Errorf("adopted: %+v", p)
+		for _, p := range seen.polls {
+			if p.URL == feedURL && p.Result != status.ResultMoved {
+				t.Errorf("polled: %+v", p)
+			}
+			if p.MovedTo != "" {
+				moved++
+			}
+		}
+		if moved != 1 {
+			t.Errorf("reported %d times", moved)
 		}
 	})
 }

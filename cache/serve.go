@@ -57,8 +57,10 @@ type ServeOptions struct {
 	// Waited is the poll for which the reader has waited, as [Feed.Await] returned it. The zero value:
 	// it has not.
 	Waited version.CacheStatus
-	// Alias says that the request is for another feed, which has become an alias of this one.
-	Alias bool
+	// Spent is how long the reader has waited already, for a feed that points to this one.
+	Spent time.Duration
+	// Pointed says that the request is for another feed, which points to this one: see [version.Response.Undated].
+	Pointed bool
 }
 
 // From returns the URL from which the feed's version came, if redirects have led there.
@@ -74,7 +76,7 @@ func (f *Feed) Await(ctx context.Context) (how version.CacheStatus, some bool) {
 	defer f.leave()
 	s, now := f.state.Load(), f.cache.elapsed()
 	if s.Version == 0 && f.worthWaiting(s, now) {
-		s, how = f.refreshed(ctx, s, now)
+		s, how = f.refreshed(ctx, s, now, 0)
 	}
 	return how, s.Version != 0
 }
@@ -83,13 +85,13 @@ func (f *Feed) Await(ctx context.Context) (how version.CacheStatus, some bool) {
 func (f *Feed) serveOnce(w http.ResponseWriter, r *http.Request, o ServeOptions) (sent Sent, unread uint64, err error) {
 	s, now, how := f.state.Load(), f.cache.elapsed(), o.Waited
 	if f.worthWaiting(s, now) {
-		s, how = f.refreshed(r.Context(), s, now)
+		s, how = f.refreshed(r.Context(), s, now, o.Spent)
 		now = f.cache.elapsed()
 	}
-	if s.Version == 0 || f.redirects(s) {
+	if s.Version == 0 {
 		// The poll may have ended in the moment in which the reader stopped waiting.
 		var p *inFlight
-		if s, p = f.latest(); s.Version == 0 || f.redirects(s) {
+		if s, p = f.latest(); s.Version == 0 {
 			return Sent{}, 0, f.unavailable(s, p)
 		}
 	}
@@ -101,20 +103,20 @@ func (f *Feed) serveOnce(w http.ResponseWriter, r *http.Request, o ServeOptions)
 	if s.Feed.Version.PreconditionFailed(r.Header) {
 		return Sent{}, 0, errPrecondition
 	}
-	asked := f.cache.now()
-	if o.Alias || s.Feed.Alias != "" {
-		asked = time.Time{} // at its time the other feed may have answered, with an earlier version
+	response := s.Response
+	if o.Pointed || s.Points != "" {
+		response = response.Undated() // at any time another feed may have answered
 	}
-	if s.Response.NotModified(r.Header, asked) {
+	if response.NotModified(r.Header, f.cache.now()) {
 		f.headers(w.Header(), s, how, now)
-		s.Response.WriteNotModified(w, r.Header, f.cache.now())
+		response.WriteNotModified(w, r.Header, f.cache.now())
 		return Sent{Status: http.StatusNotModified, Forward: how.Forward}, 0, nil
 	}
 	rep, err := f.representation(r, s)
 	if err != nil {
 		return Sent{}, s.Version, err
 	}
-	n := f.write(w, r, s, rep, how, now)
+	n := f.write(w, r, s, response, rep, how, now)
 	return Sent{Status: http.StatusOK, Bytes: n, Forward: how.Forward}, 0, nil
 }
 
@@ -137,11 +139,11 @@ func (f *Feed) worthWaiting(s *feedstate.State, now time.Duration) bool {
 	return s.DueAt(now) || s.Version == 0 && (f.underWay() != nil || f.polledByOtherNode(s)) || f.pushWaits(s, now)
 }
 
-// refreshed waits for the poll that is due or under way, within bounds.
-func (f *Feed) refreshed(ctx context.Context, s *feedstate.State, now time.Duration) (*feedstate.State, version.CacheStatus) {
+// refreshed waits for the poll that is due or under way, within bounds. The reader has waited before.
+func (f *Feed) refreshed(ctx context.Context, s *feedstate.State, now, waited time.Duration) (*feedstate.State, version.CacheStatus) {
 	after, how := s, version.CacheStatus{}
 	if !f.polledByOtherNode(s) {
-		after, how = f.refresh(ctx, s, now)
+		after, how = f.refresh(ctx, s, now, waited)
 	}
 	if f.polledByOtherNode(after) {
 		after = f.awaitOtherNode(ctx, after)
@@ -151,7 +153,7 @@ func (f *Feed) refreshed(ctx context.Context, s *feedstate.State, now time.Durat
 }
 
 // refresh waits for the poll of this node.
-func (f *Feed) refresh(ctx context.Context, s *feedstate.State, now time.Duration) (*feedstate.State, version.CacheStatus) {
+func (f *Feed) refresh(ctx context.Context, s *feedstate.State, now, waited time.Duration) (*feedstate.State, version.CacheStatus) {
 	p, joined := f.start(f.requestFor(s))
 	if p == nil {
 		return s, version.CacheStatus{}
@@ -162,7 +164,8 @@ func (f *Feed) refresh(ctx context.Context, s *feedstate.State, now time.Duratio
 	} else if s.Version != 0 {
 		done = p.wait(ctx, pollTimeout, now)
 	} else {
-		done = await(ctx, p.sent, queueTimeout) && await(ctx, p.done, max(coldTimeout, f.rules().Timeout+feedstate.Grace))
+		most := max(coldTimeout, f.rules().Timeout+feedstate.Grace) - waited
+		done = await(ctx, p.sent, min(queueTimeout, most)) && await(ctx, p.done, most)
 	}
 	after := f.state.Load()
 	return after, statusAfterPoll(s, after, joined, done)
@@ -216,12 +219,12 @@ func (f *Feed) withdraw(version uint64) bool {
 }
 
 // write sends a representation. It returns the number of bytes of the body.
-func (f *Feed) write(w http.ResponseWriter, r *http.Request, s *feedstate.State, rep sending, how version.CacheStatus, now time.Duration) int64 {
+func (f *Feed) write(w http.ResponseWriter, r *http.Request, s *feedstate.State, response *version.Response, rep sending, how version.CacheStatus, now time.Duration) int64 {
 	if rep.release != nil {
 		defer rep.release()
 	}
 	f.headers(w.Header(), s, how, now)
-	n := s.Response.Write(w, r, rep.Representation, f.cache.now())
+	n := response.Write(w, r, rep.Representation, f.cache.now())
 	if rep.stream != nil && r.Method != http.MethodHead {
 		n = rep.stream.send(w, r)
 	}

@@ -121,28 +121,28 @@ func (f *Feed) shown() *feedstate.State {
 }
 
 // describe returns the status of a feed that a reader has asked for so long ago; negative: never.
-func (c *Cache) describe(k feedstate.Key, s *feedstate.State, asked time.Duration, pauses func() map[string]policy.Pause) status.Feed {
+func (c *Cache) describe(k feedstate.Key, s *feedstate.State, asked time.Duration, pauses func() []policy.Pause) status.Feed {
 	now := c.elapsed()
 	configured := c.isConfigured(k.String())
-	state := s.Shown(configured, now)
+	state := c.stateOf(k.String(), s)
 	var pause *status.Pause
-	known := s.Last.Winner == policy.HintHostCooldown || s.Last.Winner == policy.HintDomainCooldown
+	known := s.Last.Winner == policy.HintHostCooldown
 	if !s.Ended && (s.Due <= now || known) && !k.Shielded() {
 		// It would be polled now or soon, but its host must wait.
-		if p := s.HostPause(c.origin.Host(k.URL()), pauses()); p.For > 0 {
+		if p := s.SitePause(c.origin.Host(k.URL()), pauses()); p.For > 0 {
 			if now+p.For > s.Due {
 				overridden := *s
 				overridden.Override(c.moment(), p.For, p.Why)
 				s = &overridden
 			}
 			if s.Last.Winner == p.Why {
-				pause = &status.Pause{Rank: p.Rank, URL: feedurl.Shown(p.URL)}
+				pause = &status.Pause{New: p.New, URL: feedurl.Shown(p.URL)}
 			}
 		}
 	}
 	m, f, id, decision := &s.Feed, &s.Last, store.IDOf(k.String()), s.Decision()
 	out := status.Feed{
-		ID: hex.EncodeToString(id[:]), URL: feedurl.Shown(k.String()), Alias: feedurl.Shown(m.Alias), State: state, Configured: configured,
+		ID: hex.EncodeToString(id[:]), URL: feedurl.Shown(k.String()), Alias: feedurl.Shown(s.Points), State: state, Configured: configured,
 		Winner: f.Winner, Considered: decision.Considered, Hints: redacted(m.History.Hints),
 		LastPoll: f.At, LastStatus: f.Status, LastResult: f.Result, LastFailure: f.Failure, LastError: feedurl.RedactText(f.Error),
 		Failures: m.History.Failures, Site: f.Site != nil && s.Version == 0 && f.Failure == policy.FailureNotFeed, Polls: f.Polls.All(),
@@ -170,6 +170,9 @@ func (c *Cache) describe(k feedstate.Key, s *feedstate.State, asked time.Duratio
 		out.LastAsked = c.now().Add(-asked).UTC()
 	}
 	out.Push = c.pushStatus(id, s)
+	if from, err := feedurl.Parse(m.Version.From); err == nil && from.Scheme() == "http" && k.URL().Scheme() == "https" && s.Points == "" {
+		out.OverHTTP = true
+	}
 	if v := m.Version; s.Version != 0 {
 		out.Version, out.VersionSince, out.ETag, out.ContentType = s.Version, v.Since, `"`+v.Tag+`"`, v.ContentType
 		out.Title, out.Entries, out.Size, out.Validators = v.Title, v.Entries, v.Size, m.Validators
@@ -177,6 +180,26 @@ func (c *Cache) describe(k feedstate.Key, s *feedstate.State, asked time.Duratio
 		out.Vary = v.Vary
 	}
 	return out
+}
+
+// stateOf returns the state that people see of a feed: that of the feed to which it points, if it points to one.
+func (c *Cache) stateOf(key string, s *feedstate.State) status.State {
+	for range maxPointers {
+		if s.Points == "" {
+			break
+		}
+		target := s.Points
+		if f := c.InMemory(target); f != nil {
+			key, s = target, f.state.Load()
+			continue
+		}
+		records, err := c.store.Lookup(c.life, []store.ID{store.IDOf(target)})
+		if err != nil || len(records) == 0 {
+			break
+		}
+		key, s = target, feedstate.Of(records[0], c.elapsed())
+	}
+	return s.Shown(c.isConfigured(key), c.elapsed())
 }
 
 func (c *Cache) isConfigured(key string) bool { return c.settings.Load().configured[key] }
@@ -230,19 +253,18 @@ func (c *Cache) Summary(ctx context.Context) status.Summary {
 	move(status.StateUnread, totals.Feeds[store.StateCold]-totals.Unread) // configured and never polled
 	move(status.StateFresh, totals.Due)
 	s.Overdue, s.Disk, s.DiskShort = totals.Overdue, totals.Used, totals.Short
+	if slow := c.slow.Load(); slow != nil {
+		s.Slow = *slow
+	}
 	s.DiskOver = max(0, totals.Operator-c.settings.Load().Disk)
 	return s
 }
 
-// pauses returns a function that reads the pauses of hosts and domains, by scope, when it is first called.
-func (c *Cache) pauses() func() map[string]policy.Pause {
-	return sync.OnceValue(func() map[string]policy.Pause {
+// pauses returns a function that reads the pauses of sites when it is first called.
+func (c *Cache) pauses() func() []policy.Pause {
+	return sync.OnceValue(func() []policy.Pause {
 		list, _ := c.store.Pauses(c.life) // none if it fails
-		known := make(map[string]policy.Pause, len(list))
-		for _, one := range list {
-			known[one.Scope] = one
-		}
-		return known
+		return list
 	})
 }
 

@@ -143,7 +143,7 @@ func (c *Cache) noticeNetwork(f *Feed, s *feedstate.State, a policy.Answer) {
 	if f.key.Shielded() {
 		return
 	}
-	host := c.origin.Host(f.key.URL()).Name
+	host := c.origin.Host(f.key.URL()).Site
 	switch {
 	case !a.Unsent():
 		if a.Status != 0 && c.offline.answer(host, c.elapsed()) {

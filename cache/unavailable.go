@@ -16,14 +16,11 @@ import (
 
 // Unavailable reports that a feed has no version to serve.
 type Unavailable struct {
-	Status     int           // for the reader: 302, 403, 404, 410, 502, 503 or 504
+	Status     int           // for the reader: 403, 404, 410, 502, 503 or 504
 	Reason     string        // one line, for people
 	RetryAfter time.Duration // when to come back; 0: never mind
-	// RedirectTo is the feed that this one redirects to for the time being (302): its
-	// readers have to ask for that one, which has polls of its own.
-	RedirectTo string
-	// Alias says that this is for good, and that [Feed.Resolve] leads there as well.
-	Alias bool
+	// Moved is the URL of the feed to which this one redirects: [Feed.Resolve] leads there.
+	Moved string
 	// Site is set if the feed's URL is that of a web page that links to feeds (502).
 	Site *site.Page
 	// Answered says that the site has answered the last poll, and has neither the feed nor asked to be
@@ -52,10 +49,8 @@ func (f *Feed) unavailable(s *feedstate.State, p *inFlight) *Unavailable {
 	now := f.cache.elapsed()
 	u := &Unavailable{Status: statusCode(s.Last.Failure), Reason: reasonFor(s.Last.Failure, s.Last.Error), RetryAfter: max(s.Left(now, f.rules), time.Second), Site: s.Last.Site}
 	switch {
-	case s.Feed.Alias != "":
-		u.Status, u.RedirectTo, u.Alias, u.RetryAfter = http.StatusFound, s.Feed.Alias, true, 0
-	case s.Last.RedirectTo != "":
-		u.Status, u.RedirectTo = http.StatusFound, s.Last.RedirectTo
+	case s.Points != "":
+		u.Status, u.Moved, u.Reason = http.StatusBadGateway, s.Points, "the feed redirects in a circle"
 	case p != nil && s.Last.At.IsZero():
 		u.Status, u.RetryAfter = http.StatusServiceUnavailable, queueTimeout
 		u.Queued = true // it may have come to its turn in this moment
@@ -91,12 +86,6 @@ func (f *Feed) unavailable(s *feedstate.State, p *inFlight) *Unavailable {
 		u.RetryAfter = 0
 	}
 	return u
-}
-
-// redirects reports whether readers of a feed have to ask for the one that it redirects
-// to for the time being.
-func (f *Feed) redirects(s *feedstate.State) bool {
-	return s.Last.RedirectTo != "" && s.Feed.Alias == "" && !f.configured()
 }
 
 // tellAfter is after what time readers are told when a poll was tried that could not be sent.

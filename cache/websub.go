@@ -66,7 +66,7 @@ func (c *Cache) pushStatus(id store.ID, s *feedstate.State) *status.Push {
 // the state that the poll commits. The requests are sent if that succeeds.
 func (f *Feed) requestsOf(next *feedstate.State, v feedstate.Classified) []feedstate.HubRequest {
 	c := f.cache
-	base, over := c.settings.Load().WebSub, next.Ended || next.Feed.Alias != ""
+	base, over := c.settings.Load().WebSub, next.Ended || next.Points != ""
 	if base == "" || f.key.Shielded() || !v.Good() && !over || c.asking.Load() >= maxAsking {
 		return nil
 	}

@@ -13,8 +13,12 @@ import (
 // MaxOwnBackOff is the longest back-off of a site of this process.
 const MaxOwnBackOff = 10 * time.Minute
 
+// BarePause is how long a URL is left alone that refuses to be asked and does not say for how long.
+const BarePause = time.Hour
+
 // Numbers that the operator does not set.
 const (
+	maxBarePause     = 24 * time.Hour     // after further refusals in a row, each of which doubles it
 	completeInterval = 7 * 24 * time.Hour // of a show that is complete: shows are revived
 	unaskedInterval  = 24 * time.Hour     // between unconditional requests that are answered with 304
 	maxJitter        = 30 * time.Minute
@@ -49,8 +53,13 @@ const (
 //     retried after a minute, later after up to an hour.
 //  5. Jitter, upward only. It counts from the end of the poll.
 //  6. Out of skipHours and skipDays.
-//  7. Never before Retry-After, the reset of an exhausted rate limit, or what the
-//     host's pacing says; and out of the skip windows again.
+//  7. Never before Retry-After, the reset of an exhausted rate limit, or, after a refusal
+//     that names no time, an hour, doubled with each further one; and out of the skip windows
+//     again.
+//
+// A poll whose redirect had to wait is made again when that may be followed, after
+// MinInterval at the earliest. A feed that points to another one is looked at once in
+// MaxInterval, as long as the other one works.
 //
 // Only rule 6, rule 7, complete shows and a 410 exceed MaxInterval. Only the interval
 // after a poll that sent nothing is below MinInterval. Every term is recorded, used or
@@ -75,7 +84,12 @@ func Decide(r Rules, h History, a Answer, now time.Time, random float64) Decisio
 	switch {
 	case a.Unsent():
 		d.retryUnsent(r, h, a)
-	case a.Failure == FailureNone, a.Failure == FailureHeld:
+	case a.Pointing:
+		d.interval = r.ceiling()
+		d.replace(Term{Hint: HintMoved, Seconds: seconds(d.interval), Note: "it is looked whether it still redirects"})
+	case a.Failure == FailureHeld:
+		d.held(r, a)
+	case a.Failure == FailureNone, a.Failure == FailureMoved:
 		d.regular(r, h, a.Failure)
 	default:
 		d.backOff(r, h, a)
@@ -84,7 +98,7 @@ func Decide(r Rules, h History, a Answer, now time.Time, random float64) Decisio
 	d.next = d.at.Add(d.interval)
 	d.leaveWindows(h.Hints, h.Hints.windows().after(d.next, d.next, d.random))
 	planned := d.next
-	d.hold(a)
+	d.hold(r, h, a)
 	if d.base > 0 && !r.OwnSite {
 		d.window(h.Rhythm)
 	}
@@ -124,8 +138,14 @@ func (d *builder) use(t Term) {
 	d.terms = append(d.terms, t)
 }
 
-// regular is the interval after a good answer: rules 1 to 3. After a redirect that had to wait, nothing was
-// downloaded.
+// held is the interval after a poll whose redirect had to wait: until that may be followed.
+func (d *builder) held(r Rules, a Answer) {
+	d.interval = max(a.HeldFor, 0)
+	d.replace(Term{Hint: HintRedirect, Seconds: seconds(d.interval), Note: "until the redirect may be followed"})
+	d.floor(Term{Hint: HintFloor}, r.MinInterval)
+}
+
+// regular is the interval after a good answer: rules 1 to 3. After a redirect nothing was downloaded.
 func (d *builder) regular(r Rules, h History, failure Failure) {
 	explicit := d.longest(h.explicitCandidates(d.at))
 	switch rhythm, ok := h.rhythm(r, d.at); {
@@ -149,7 +169,7 @@ func (d *builder) regular(r Rules, h History, failure Failure) {
 	}
 	d.floor(Term{Hint: HintFloor}, r.MinInterval)
 	switch {
-	case explicit || r.OwnSite || failure == FailureHeld:
+	case explicit || r.OwnSite || failure == FailureMoved:
 	case !h.Validated:
 		d.unvalidated(r, h, "neither validators nor an explicit hint")
 	case h.Unheeded >= unheededLimit:
@@ -157,6 +177,9 @@ func (d *builder) regular(r Rules, h History, failure Failure) {
 	}
 	d.base = min(d.interval, r.ceiling())
 	d.ceiling(r)
+	if failure == FailureMoved {
+		d.replace(Term{Hint: HintMoved, Seconds: seconds(d.interval), Note: "the feed that it redirects to fails, or has no version yet"})
+	}
 }
 
 // rhythm returns the interval by the gap between entries, if it decides: it needs enough dates, or
@@ -348,7 +371,7 @@ func (d *builder) leaveWindows(h Hints, free time.Time) {
 
 // hold moves the next poll behind the pauses that the origin or the host's pacing asks
 // for (rule 7). Retry-After has precedence over a rate limit, whichever is later.
-func (d *builder) hold(a Answer) {
+func (d *builder) hold(r Rules, h History, a Answer) {
 	retry, limit := RetryAfter(a.Header, d.at), RateLimit(a.Header, d.at)
 	if !retry.Until.IsZero() && !limit.Until.IsZero() {
 		limit.Until, limit.Note = time.Time{}, "Retry-After has precedence"
@@ -357,6 +380,11 @@ func (d *builder) hold(a Answer) {
 	d.notBefore(HintRateLimit, limit)
 	d.notBefore(cmp.Or(a.Holder, HintHostSlot), Hold{Until: a.NotBefore, Raw: a.Holder})
 	d.asked = later(retry.Until, limit.Until)
+	if a.Failure == FailureRateLimited && d.asked.IsZero() && a.NotBefore.IsZero() && !r.OwnSite {
+		pause := Hold{Until: d.at.Add(doubled(BarePause, h.Refusals-1, maxBarePause)), Note: fmt.Sprintf("refusals in a row: %d", h.Refusals)}
+		d.notBefore(HintURLCooldown, pause)
+		d.asked = pause.Until
+	}
 	switch a.Holder {
 	case HintHostCooldown, HintURLCooldown, HintRedirectCooldown:
 		d.asked = later(d.asked, a.NotBefore)

@@ -364,11 +364,40 @@ func TestGone(t *testing.T) {
 	}
 }
 
-func TestDelegatedIsNoFailure(t *testing.T) {
+// A redirect that has to wait is no failure. It is tried again when it may be followed, min_interval after this poll at
+// the earliest.
+func TestHeldIsNoFailure(t *testing.T) {
 	a := failed(FailureHeld, 302)
 	h := History{Validated: true, Failures: 3, Hints: Hints{TTL: ptr(120)}}.Update(a, nil, false)
-	check(t, Decide(DefaultRules(), h, a, noon, 0), HintTTL, 2*time.Hour)
-	check(t, Decide(DefaultRules(), History{}.Update(a, nil, false), a, noon, 0), HintDefault, time.Hour) // nothing was downloaded
+	check(t, Decide(DefaultRules(), h, a, noon, 0), HintFloor, time.Hour)
+	a.HeldFor = 5 * time.Hour
+	check(t, Decide(DefaultRules(), h, a, noon, 0), HintRedirect, 5*time.Hour)
+}
+
+// A feed that points to another one is looked at once in max_interval, as long as that one works.
+func TestPointing(t *testing.T) {
+	for _, pointing := range []bool{true, false} {
+		a := failed(FailureMoved, 301)
+		a.Pointing = pointing
+		h := History{Validated: true, Failures: 3, Hints: Hints{TTL: ptr(120)}}.Update(a, nil, false)
+		if d := Decide(DefaultRules(), h, a, noon, 0); pointing {
+			check(t, d, HintMoved, 24*time.Hour)
+		} else {
+			check(t, d, HintMoved, 2*time.Hour)
+		}
+	}
+}
+
+// A refusal that names no time stands for an hour, and for twice as long with each further one, a day at most.
+func TestBareRefusals(t *testing.T) {
+	h, a := validated(Hints{}), failed(FailureRateLimited, 429)
+	h.Interval = time.Minute
+	rules := DefaultRules()
+	rules.MinInterval = time.Minute
+	for _, hours := range []int{1, 2, 4, 8, 16, 24, 24} {
+		h = h.Update(a, nil, false)
+		check(t, Decide(rules, h, a, noon, 0), HintURLCooldown, time.Duration(hours)*time.Hour)
+	}
 }
 
 func TestTimesWithoutAnswer(t *testing.T) {

@@ -19,16 +19,18 @@ func (h History) Update(a Answer, d *Document, same bool) History {
 	h.Unsent = 0
 	switch a.Failure {
 	case FailureNone:
-	case FailureHeld:
-		// The redirect is a response of this feed's origin, although its target is another feed.
-		h.Failures = 0
+	case FailureHeld, FailureMoved:
+		// The redirect is a response of this feed's origin.
+		h.Failures, h.Refusals = 0, 0
 		h.Freshness = h.Freshness.renewed(a.Header, a.At)
 		return h
 	default:
-		h.Failures++
+		if h.Failures++; a.Failure == FailureRateLimited {
+			h.Refusals++
+		}
 		return h
 	}
-	h.Failures, h.Answered = 0, true
+	h.Failures, h.Refusals, h.Answered = 0, 0, true
 	if a.Status == http.StatusNotModified {
 		h.Unheeded = 0
 		h.Validated = true

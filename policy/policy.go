@@ -137,18 +137,19 @@ type Ask struct {
 	Subscribers int           // number of readers, for the User-Agent; 0: left out
 	Standing    Standing      // how its requests are spaced at an address of many hosts
 
-	// Hop is called before a redirect to another URL is followed, after all checks of
-	// the URL and before the poll waits for the slot of its host. It may block. An error
-	// ends the poll, and is in the answer's Err, with FailureHeld. Nil allows all hops.
-	Hop func(ctx context.Context, u feedurl.URL, host Host) error
+	// EndAtMove says that the poll ends at a permanent redirect of its URL, with FailureMoved:
+	// what is there is another feed.
+	EndAtMove bool
+	// Hop is called before another redirect is followed, and waits until the URL and its host may be asked. An
+	// error ends the poll, with FailureHeld and the wait. Nil: it may be asked at any time.
+	Hop func(ctx context.Context, to feedurl.URL, host Host) (wait time.Duration, err error)
 	// Large waits for room for a body of more than [SmallBody] bytes, of which size
 	// bytes are to be held. It is asked once, when so many have arrived; the poll's
 	// clock stands meanwhile. An error ends the poll there. Nil: there is always room.
 	Large func(ctx context.Context, size int64) error
 }
 
-// MaxHopWait is how long a poll waits for the hosts of its redirects in total. A claim
-// lasts as long.
+// MaxHopWait is how long a poll waits for the sites of its redirects in total. A claim lasts as long.
 const MaxHopWait = 2 * time.Minute
 
 // SmallBody is up to how many bytes a body needs no room of its own.
@@ -181,8 +182,14 @@ type Answer struct {
 
 	Private bool // a host of this poll is at a private address
 
-	Pauses []Pause // that hosts asked for in this poll
-	Good   []Good  // hosts that answered well in this poll
+	HeldFor time.Duration // with FailureHeld: until the redirect may be followed; 0 if it is not known
+
+	Pauses []Pause                  // that sites asked for in this poll
+	Good   []string                 // sites that answered well in it
+	Hops   map[string]time.Duration // URLs that redirects led to, with how long they asked not to be asked again
+
+	// Pointing says that another feed, which works, answers for this one from now on.
+	Pointing bool
 }
 
 // Unsent reports whether nothing reached the origin: there was no address, no connection,
@@ -208,7 +215,8 @@ type Failure string
 const (
 	FailureNone        Failure = ""
 	FailureNotStarted  Failure = "not-started"  // nothing was sent: the slot came too late or the gateway is closing
-	FailureHeld        Failure = "held"         // a redirect led to a host that must not be polled now
+	FailureHeld        Failure = "held"         // a redirect led to a host whose turn came too late
+	FailureMoved       Failure = "moved"        // a permanent redirect: the feed is at the URL of the last of Moves
 	FailureDNS         Failure = "dns"          // the host has no address, or the lookup took too long
 	FailureConnect     Failure = "connect"      // refused, unreachable; with Asked set: closed in the TLS handshake or without an answer
 	FailureProxy       Failure = "proxy"        // the operator's proxy is away, or refuses to work
@@ -275,6 +283,7 @@ type History struct {
 	Unheeded  int           `json:"unheeded,omitempty"`  // conditional polls in a row with a full 200 and the same fingerprint
 	Answered  bool          `json:"answered,omitempty"`  // there was a good answer
 	Failures  int           `json:"failures,omitempty"`  // failed polls in a row
+	Refusals  int           `json:"refusals,omitempty"`  // of them, refusals: 429 and the like
 	Unsent    int           `json:"unsent,omitempty"`    // polls in a row that sent nothing: they are not failures of the feed
 	Interval  time.Duration `json:"interval,omitempty"`  // of the last decision after a good answer, before jitter and skip windows
 	News      time.Time     `json:"news,omitzero"`       // of the last poll, after the first, that brought other entries

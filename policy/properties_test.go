@@ -116,7 +116,7 @@ func drawSituation(t *rapid.T) situation {
 
 // These hold for every poll that was sent, whatever origins say.
 func TestDecisionsKeepPromises(t *testing.T) {
-	permitted := []string{HintRetryAfter, HintRateLimit, HintHostCooldown, HintSkipHours, HintSkipDays, HintComplete, HintFloor}
+	permitted := []string{HintRetryAfter, HintRateLimit, HintHostCooldown, HintURLCooldown, HintRedirect, HintSkipHours, HintSkipDays, HintComplete, HintFloor}
 	rapid.Check(t, func(t *rapid.T) {
 		s := drawSituation(t)
 		d := s.decide()

@@ -11,38 +11,19 @@ import (
 // Host is the host of a poll, for pacing. The zero Host is a site of this process, which
 // is not paced.
 type Host struct {
-	Name    string        // of what is paced as one host; empty: not paced
-	Domain  string        // its registrable domain; empty: none
-	Spacing time.Duration // from the start of one poll of the host to the start of the next
+	Site    string        // [feedurl.URL.Site]; empty if it is not paced
+	Spacing time.Duration // from the last request to the site to one to this host
 }
 
-// The scopes of pauses are a [Host].Name or [Host].Domain with one of these before it, and the rank
-// after it for which the pause holds.
-const (
-	ScopeHost   = "host "
-	ScopeDomain = "domain "
-)
-
-// Pause is a time in which feeds of a host or domain are not polled.
+// Pause is a time in which feeds of a site are not polled.
 type Pause struct {
-	Scope string
-	// For is how long the host asked for. Zero: it did not say.
-	For time.Duration
-	Why string // HintHostCooldown, HintRateLimit or HintDomainCooldown
-	// Step is the number of pauses in a row.
-	Step int
-	Rank int    // it holds for feeds of this rank and below; 0: for all
-	URL  string // the key of the feed whose poll was refused; empty: not known
-	// Limited reports that the host has answered 429. If two hosts of Domain do that, the
-	// whole domain pauses, as one rate limiter is in front of all its hosts.
-	Limited bool
-	Domain  string
-}
-
-// Good is a host that has answered well.
-type Good struct {
-	Host
-	RateLimit bool // the answer says what is left of a rate limit
+	Site string // [Host.Site]
+	New  bool   // it holds for feeds alone that never gave a version
+	// For is how long the pause is. Of an [Answer] it is how long the site asked for, 0 if it did not say.
+	For  time.Duration
+	Why  string // HintHostCooldown or HintRateLimit
+	Step int    // how many refusals in a row it stands for
+	URL  string // key of the feed whose poll was refused; empty if it is not known
 }
 
 // Standing is how much is known of a feed, for the pacing of an address that many hosts share.

@@ -36,6 +36,8 @@ const (
 	HintUnsent          = "unsent"        // a poll of which nothing was sent is repeated soon
 	HintPause           = "pause"         // a poll cannot be made yet
 	HintGone            = "gone"          // 410: never
+	HintMoved           = "moved"         // a permanent redirect: max_interval
+	HintRedirect        = "redirect"      // a redirect that has to wait
 
 	// These are recorded, but never win.
 	HintCacheControl = "cache-control" // a Cache-Control that names no lifetime (no-cache, ...)
@@ -47,11 +49,8 @@ const (
 
 // Other causes of a delay, which are not part of a decision.
 const (
-	HintDomainCooldown   = "domain-cooldown"   // two hosts of the registrable domain asked for a pause
 	HintURLCooldown      = "url-cooldown"      // the origin asked for a pause, on a private network or IP literal
 	HintRedirectCooldown = "redirect-cooldown" // a host that the URL redirects to asked for a pause
-	HintRedirect         = "redirect"          // the feed redirects to a URL that must not be polled now
-	HintMoved            = "moved"             // the feed has become another feed's alias
 	HintStore            = "store"             // the record of polls cannot be written
 	HintOffline          = "offline"           // no site can be reached
 	HintPolls            = "polls"             // too many are in flight

@@ -220,7 +220,7 @@ func (p *poll) approach(ctx context.Context, x *exchange, t feedurl.URL) error {
 		if len(p.answer.Moves) > 0 {
 			most = maxHopTurn
 		}
-		if nameOf(t) != nameOf(p.ask.URL) {
+		if t.Site() != p.ask.URL.Site() {
 			standing = max(standing, policy.StandingNew)
 		}
 		wait = c.addresses.wait(g.addresses[0], p.ask.URL, standing, c.now())

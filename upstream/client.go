@@ -144,7 +144,7 @@ func WithTLS(config *tls.Config) Option {
 // New returns a client with default pacing and without a contact.
 func New(options ...Option) *Client {
 	c := &Client{now: time.Now, lookup: lookupPublic}
-	c.hosts.known = make(map[hostName]*host)
+	c.hosts.known, c.hosts.sites = make(map[string]*host), make(map[string]*site)
 	c.transport = &http.Transport{
 		Proxy:                  guardedProxy, // not one of the environment, which would bypass the guard
 		OnProxyConnectResponse: proxyConnected,
@@ -219,22 +219,21 @@ type slot struct {
 	url    feedurl.URL
 	host   *host
 	guard  *guard // after Turn: of the first request
-	spent  atomic.Bool
+	spent  bool
 }
 
 func (s *slot) Release() {
-	if !s.spent.Swap(true) {
-		s.client.hosts.leave(s.host)
-	}
+	s.client.hosts.leave(s.host)
+	s.host, s.spent = nil, true
 }
 
 func (s *slot) Poll(ctx context.Context, ask policy.Ask) policy.Answer {
 	c := s.client
-	if s.spent.Swap(true) {
+	if s.spent {
 		return policy.Answer{At: c.now(), URL: ask.URL.String(), Failure: policy.FailureInternal, Err: errSpent}
 	}
+	s.spent = true
 	if !c.begin() {
-		c.hosts.leave(s.host)
 		return policy.Answer{At: c.now(), URL: ask.URL.String(), Failure: policy.FailureNotStarted, Err: ErrClosed}
 	}
 	defer c.polls.Done()
@@ -242,8 +241,9 @@ func (s *slot) Poll(ctx context.Context, ask policy.Ask) policy.Answer {
 	defer stop()
 	ask.URL = s.url
 	p := newPoll(c, ask)
-	p.first = s.guard
-	return p.run(ctx, s.host)
+	p.first, p.host = s.guard, s.host
+	defer func() { s.host = p.host }() // that of the last request
+	return p.run(ctx)
 }
 
 // Poll makes one poll, when the URL's host may have another request in flight.
@@ -252,6 +252,7 @@ func (c *Client) Poll(ctx context.Context, ask policy.Ask) policy.Answer {
 	if err != nil {
 		return policy.Answer{At: c.now(), URL: ask.URL.String(), Failure: policy.FailureNotStarted, Err: err}
 	}
+	defer s.Release()
 	return s.Poll(ctx, ask)
 }
 
@@ -281,8 +282,7 @@ func (c *Client) Host(u feedurl.URL) policy.Host {
 	return c.hosts.hostOf(u)
 }
 
-// Busy returns the names ([policy.Host]) of hosts that have as many requests in flight as
-// they may.
+// Busy returns the sites ([policy.Host]) that have as many requests in flight as they may.
 func (c *Client) Busy() []string { return c.hosts.busy() }
 
 // Close cancels all polls and waits for them to return.

@@ -285,15 +285,11 @@ func TestPanicIsAFailure(t *testing.T) {
 		"body": func(*http.Request) (*http.Response, error) {
 			return &http.Response{StatusCode: 200, Header: http.Header{}, ContentLength: -1, Body: panicking{}}, nil
 		},
-		"hop": func(*http.Request) (*http.Response, error) {
-			return &http.Response{StatusCode: 302, Header: http.Header{"Location": {"/b"}}, Body: http.NoBody}, nil
-		},
 	} {
 		bubble(t, name, func(t *testing.T) {
 			c := New(WithTransport(answer))
 			defer c.Close()
 			a := ask("http://u:hunter2@example.com/a")
-			a.Hop = func(context.Context, feedurl.URL, policy.Host) error { panic("hop") }
 			for range 2 {
 				got := c.Poll(t.Context(), a)
 				if got.Failure != policy.FailureInternal || got.Body != nil || got.Asked.IsZero() || got.At.IsZero() {

@@ -19,41 +19,38 @@ import (
 const (
 	defaultSpacing     = 2 * time.Second
 	defaultConcurrency = 1
-	// domainConcurrency is how many requests to one registrable domain may be in flight,
-	// unless the rules of its hosts allow more.
-	domainConcurrency = 2
 )
 
-// hosts counts the requests in flight to each host. It does not decide when a host may be
+// longestSpacing is for how long the last request to a site is remembered. The store knows it for longer.
+const longestSpacing = time.Minute
+
+// hosts counts the requests in flight to each host and site. It does not decide when a site may be
 // polled: the store does, with each claim. But a slow connection may delay a request after
-// its claim, so requests to a host also leave at least its spacing apart.
+// its claim, so requests to a site also leave at least the spacing apart.
 type hosts struct {
 	mu      sync.Mutex // guards all below; it is not held while a request waits
 	rules   feedurl.HostTable[HostRule]
-	known   map[hostName]*host
-	sweepAt int // number of known hosts at which idle ones are dropped
+	known   map[string]*host // by name; of an IP address or a name of a private network, with its port
+	sites   map[string]*site // by [feedurl.URL.Site]
+	sweepAt int              // number of known hosts at which idle ones are dropped
 }
 
-// hostName is the name of a host, or of a registrable domain and the number of requests that
-// its hosts may have in flight.
-type hostName struct {
-	name  string
-	limit int // 0: a host
-}
-
-// host is a host, one of its ports if these are paced separately, or a registrable domain.
+// host is a host that requests are in flight to.
 type host struct {
+	site    *site
 	spacing time.Duration
 	places  *semaphore.Weighted
-	domain  *host     // nil: it has none
-	users   int       // slots that are held or waited for
-	next    time.Time // no request leaves before
-	hub     time.Time // nothing is sent to it as a hub before
+	users   int // slots that are held or waited for
 }
 
-// nameOf returns the name that a URL's host is paced by. All ports of a name in the public
-// DNS count as one host. The ports of an IP literal or of a name of a private network
-// are different hosts.
+// site is all hosts that are paced as one.
+type site struct {
+	places *semaphore.Weighted // twice those of the host that was first in use
+	users  int
+	last   time.Time // when the last request left, or will
+	hub    time.Time // nothing is sent to it as a hub before
+}
+
 func nameOf(u feedurl.URL) string {
 	if u.IsPrivate() {
 		return u.Address()
@@ -106,42 +103,49 @@ func (h *hosts) hostOf(u feedurl.URL) policy.Host {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	spacing, _ := pace(&h.rules, u.Name())
-	return policy.Host{Name: nameOf(u), Domain: u.Domain(), Spacing: spacing}
+	return policy.Host{Site: u.Site(), Spacing: spacing}
 }
 
-// busy returns the names of the hosts that have as many requests in flight as they may.
+// busy returns the sites of which one host, or all together, have as many requests in flight as they may: the next
+// poll of the site may be one that has to wait.
 func (h *hosts) busy() (names []string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	for name, known := range h.known {
-		if name.limit > 0 {
-			continue
+	full := make(map[*site]bool)
+	for _, known := range h.known {
+		if known.users > 0 && (isFull(known.places) || isFull(known.site.places)) {
+			full[known.site] = true
 		}
-		if known.places.TryAcquire(1) {
-			known.places.Release(1)
-		} else {
-			names = append(names, name.name)
+	}
+	for name, known := range h.sites {
+		if full[known] {
+			names = append(names, name)
 		}
 	}
 	return names
+}
+
+func isFull(places *semaphore.Weighted) bool {
+	if places.TryAcquire(1) {
+		places.Release(1)
+		return false
+	}
+	return true
 }
 
 // enter waits for the right to have a request to a URL's host in flight, first come, first
 // served.
 func (h *hosts) enter(ctx context.Context, u feedurl.URL, now time.Time) (*host, error) {
 	to := h.use(u, now)
-	if err := to.places.Acquire(ctx, 1); err != nil {
-		h.drop(to)
-		return nil, context.Cause(ctx)
-	}
-	if to.domain != nil {
-		if err := to.domain.places.Acquire(ctx, 1); err != nil {
-			to.places.Release(1)
-			h.drop(to)
-			return nil, context.Cause(ctx)
+	err := to.places.Acquire(ctx, 1)
+	if err == nil {
+		if err = to.site.places.Acquire(ctx, 1); err == nil {
+			return to, nil
 		}
+		to.places.Release(1)
 	}
-	return to, nil
+	h.drop(to)
+	return nil, context.Cause(ctx)
 }
 
 // leave ends what enter has begun; nil: nothing.
@@ -149,10 +153,8 @@ func (h *hosts) leave(from *host) {
 	if from == nil {
 		return
 	}
-	if from.domain != nil {
-		from.domain.places.Release(1)
-	}
 	from.places.Release(1)
+	from.site.places.Release(1)
 	h.drop(from)
 }
 
@@ -161,23 +163,23 @@ func (h *hosts) gap(to *host, now time.Time) time.Duration {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	at := now
-	if to.next.After(now) {
-		at = to.next
+	if next := to.site.last.Add(to.spacing); next.After(at) {
+		at = next
 	}
-	to.next = at.Add(to.spacing)
+	to.site.last = at
 	return at.Sub(now)
 }
 
-// hubPause returns the end of the pause that a host has asked for as a hub, or of until if
+// hubPause returns the end of the pause that a site has asked for as a hub, or of until if
 // that is later; zero: none.
 func (h *hosts) hubPause(of *host, until, now time.Time) time.Time {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if until.After(of.hub) {
-		of.hub = until
+	if until.After(of.site.hub) {
+		of.site.hub = until
 	}
-	if of.hub.After(now) {
-		return of.hub
+	if of.site.hub.After(now) {
+		return of.site.hub
 	}
 	return time.Time{}
 }
@@ -190,46 +192,39 @@ func (h *hosts) use(u feedurl.URL, now time.Time) *host {
 		h.sweep(now)
 		h.sweepAt = max(64, 2*len(h.known))
 	}
-	spacing, limit := pace(&h.rules, u.Name())
-	to := h.find(hostName{name: nameOf(u)}, limit)
+	name, of := nameOf(u), u.Site()
+	to, at := h.known[name], h.sites[of]
+	if to == nil {
+		to = new(host)
+		h.known[name] = to
+	}
+	if at == nil {
+		at = new(site)
+		h.sites[of] = at
+	}
+	spacing, limit := pace(&h.rules, u.Name()) // a host that is in use keeps those that it has
+	if at.users == 0 {
+		at.places = semaphore.NewWeighted(2 * int64(limit))
+	}
 	if to.users == 0 {
-		to.spacing, to.domain, to.places = spacing, nil, semaphore.NewWeighted(int64(limit)) // as the rules are now
-		if u.Domain() != "" {
-			shared := max(domainConcurrency, limit)
-			to.domain = h.find(hostName{u.Domain(), shared}, shared)
-		}
+		to.site, to.spacing, to.places = at, spacing, semaphore.NewWeighted(int64(limit))
 	}
-	to.count(1)
+	to.users++
+	at.users++
 	return to
-}
-
-// find returns the state of a host or domain. If it is not known, it may have limit requests
-// in flight.
-func (h *hosts) find(name hostName, limit int) *host {
-	known := h.known[name]
-	if known == nil {
-		known = &host{places: semaphore.NewWeighted(int64(limit))}
-		h.known[name] = known
-	}
-	return known
 }
 
 func (h *hosts) drop(from *host) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	from.count(-1)
-}
-
-func (h *host) count(users int) {
-	h.users += users
-	if h.domain != nil {
-		h.domain.users += users
-	}
+	from.users--
+	from.site.users--
 }
 
 // sweep drops idle hosts, because a gateway may be open to any URL.
 func (h *hosts) sweep(now time.Time) {
-	maps.DeleteFunc(h.known, func(_ hostName, known *host) bool {
-		return known.users == 0 && !known.next.After(now) && !known.hub.After(now)
+	maps.DeleteFunc(h.known, func(_ string, known *host) bool { return known.users == 0 })
+	maps.DeleteFunc(h.sites, func(_ string, known *site) bool {
+		return known.users == 0 && !known.last.Add(longestSpacing).After(now) && !known.hub.After(now)
 	})
 }

@@ -118,8 +118,8 @@ func TestSpacingWithSlowConnections(t *testing.T) {
 	})
 }
 
-// Hosts do not wait for one another; those of one registrable domain share a bound.
-func TestDomainConcurrency(t *testing.T) {
+// A host has one request in flight, or as many as a rule says, and a site twice as many. Sites do not wait for one another.
+func TestConcurrencyOfASite(t *testing.T) {
 	for _, tt := range []struct {
 		name  string
 		hosts []string
@@ -128,10 +128,11 @@ func TestDomainConcurrency(t *testing.T) {
 	}{
 		{"one domain", []string{"a.example.com", "b.example.com", "c.example.com", "example.com"}, nil, 2},
 		{"one domain below a public suffix", []string{"a.example.co.uk", "b.example.co.uk", "c.example.co.uk"}, nil, 2},
+		{"one host", []string{"a.example.com"}, nil, 1},
 		{"domains", []string{"a.example", "b.example", "c.example", "d.example"}, nil, 4},
 		{"users of a hoster", []string{"a.github.io", "b.github.io", "c.github.io"}, nil, 3},
 		{"addresses", []string{"192.0.2.1", "192.0.2.2", "192.0.2.3"}, nil, 3},
-		{"rule", []string{"a.example.com", "b.example.com", "c.example.com", "d.example.com"}, []HostRule{{Pattern: "*.example.com", Concurrency: 3}}, 3},
+		{"rule", []string{"a.example.com", "b.example.com", "c.example.com", "d.example.com"}, []HostRule{{Pattern: "*.example.com", Concurrency: 3}}, 6},
 	} {
 		bubble(t, tt.name, func(t *testing.T) {
 			var n memnet
@@ -204,12 +205,12 @@ func TestHost(t *testing.T) {
 		policy.Host
 		concurrency int
 	}{
-		"https://www.example.com:8443/a": {policy.Host{Name: "www.example.com", Domain: "example.com", Spacing: time.Minute}, 2},
-		"https://x.b.example.com/":       {policy.Host{Name: "x.b.example.com", Domain: "example.com"}, 2},
-		"https://a.b.example.com/":       {policy.Host{Name: "a.b.example.com", Domain: "example.com"}, 4},
-		"https://example.com/a":          {policy.Host{Name: "example.com", Domain: "example.com", Spacing: defaultSpacing}, 3},
-		"https://192.0.2.1/a":            {policy.Host{Name: "192.0.2.1:443", Spacing: defaultSpacing}, 3}, // its ports are paced apart
-		"http://nas:81/a":                {policy.Host{Name: "nas:81"}, 3},
+		"https://www.example.com:8443/a": {policy.Host{Site: "example.com", Spacing: time.Minute}, 2},
+		"https://x.b.example.com/":       {policy.Host{Site: "example.com"}, 2},
+		"https://a.b.example.com/":       {policy.Host{Site: "example.com"}, 4},
+		"https://example.com/a":          {policy.Host{Site: "example.com", Spacing: defaultSpacing}, 3},
+		"https://192.0.2.1/a":            {policy.Host{Site: "192.0.2.1:443", Spacing: defaultSpacing}, 3}, // its ports are paced apart
+		"http://nas:81/a":                {policy.Host{Site: "nas:81"}, 3},
 	} {
 		u := feedurl.MustParse(url)
 		if _, concurrency := settings.Pace(u.Name()); c.Host(u) != want.Host || concurrency != want.concurrency {

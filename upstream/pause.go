@@ -10,45 +10,45 @@ import (
 	"github.com/feedpollard/pollard/policy"
 )
 
-// barePause is for how long a URL or a hub is left alone that answers 429 and does not say how long.
-const barePause = time.Hour
-
-// readPause records what a response says about its host. A 429, and a 503 with Retry-After, are a refusal
-// of the host; any other Retry-After concerns its URL alone. So does a refusal by a host that another
-// domain redirects to: anyone can make a URL that does. And so does the pause of a host whose port or
-// address is private: such a host is often a bridge to many sites.
-func (p *poll) readPause(resp *http.Response, urlOnly bool) {
+// readPause records what a response says about its URL and its site.
+//
+// A refusal is a 429, a 503 with Retry-After, or another failure that shows a rate limit that is used up. It concerns
+// the site, as a limit that is used up does with any response, but for two cases: anyone can make a URL that
+// redirects to another site, and a private address or another port than HTTP's is often a bridge to many sites.
+// Any other Retry-After concerns its URL alone.
+func (p *poll) readPause(resp *http.Response, private bool) {
 	if p.client.noPacing {
 		return
 	}
-	at, a, host := p.client.now(), &p.answer, p.client.Host(p.url)
+	at, a, site := p.client.now(), &p.answer, p.url.Site()
 	asked, limit := pauseOf(resp.StatusCode, resp.Header, at)
-	limited := resp.StatusCode == http.StatusTooManyRequests
-	refused := limited || resp.StatusCode == http.StatusServiceUnavailable && !asked.IsZero()
+	refused := resp.StatusCode == http.StatusTooManyRequests || resp.StatusCode == http.StatusServiceUnavailable && !asked.IsZero()
+	redirected := len(a.Moves) > 0
+	switch foreign := site != p.ask.URL.Site(); {
+	case private || foreign || p.url.Port() != "80" && p.url.Port() != "443":
+	case !limit.Until.IsZero():
+		a.Pauses = append(a.Pauses, policy.Pause{Site: site, Why: policy.HintRateLimit, For: limit.Until.Sub(at)})
+	case refused && asked.IsZero():
+		a.Pauses = append(a.Pauses, policy.Pause{Site: site, Why: policy.HintHostCooldown})
+	case refused:
+		a.Pauses = append(a.Pauses, policy.Pause{Site: site, Why: policy.HintHostCooldown, For: asked.Sub(at)})
+	}
+	if resp.StatusCode < http.StatusBadRequest {
+		a.Good = append(a.Good, site)
+	}
+	if refused && asked.IsZero() && redirected {
+		asked = at.Add(policy.BarePause)
+	}
+	if asked.IsZero() {
+		return
+	}
 	why := policy.HintURLCooldown
-	if host.Name != nameOf(p.ask.URL) {
+	if redirected {
 		why = policy.HintRedirectCooldown
-	}
-	switch pause := (policy.Pause{Scope: policy.ScopeHost + host.Name, Why: policy.HintHostCooldown, Limited: limited, Domain: host.Domain}); {
-	case urlOnly:
-		why = policy.HintURLCooldown
-	case refused && host.Domain == p.ask.URL.Domain():
-		if host.Name == nameOf(p.ask.URL) {
-			why = policy.HintHostCooldown
+		if a.Hops == nil {
+			a.Hops = make(map[string]time.Duration)
 		}
-		if !asked.IsZero() {
-			pause.For = asked.Sub(at)
-		}
-		a.Pauses = append(a.Pauses, pause)
-	case resp.StatusCode < http.StatusBadRequest:
-		a.Good = append(a.Good, policy.Good{Host: host, RateLimit: limit.Raw != ""})
-		if !limit.Until.IsZero() {
-			pause.Why, pause.For = policy.HintRateLimit, limit.Until.Sub(at)
-			a.Pauses = append(a.Pauses, pause)
-		}
-	}
-	if limited && asked.IsZero() && !urlOnly {
-		asked = at.Add(barePause)
+		a.Hops[p.url.String()] = asked.Sub(at)
 	}
 	if asked.After(a.NotBefore) {
 		a.NotBefore, a.Holder = asked, why

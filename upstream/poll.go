@@ -32,13 +32,13 @@ type poll struct {
 	left    time.Duration        // of the poll's timeout, if it has one
 	hopWait time.Duration        // left for its redirects to wait for their hosts
 	first   *guard               // of the first request; nil: its host has not been looked up
-	others  int                  // redirects to another host
-	host    *host                // that the current request is in flight to; nil: not counted
+	host    *host                // that the last request was sent to; nil if requests are not counted
 	timer   *time.Timer          // ends the current request; nil: without a timeout
 	started time.Time            // when the timer was started
 	user    *url.Userinfo        // credentials; nil: none, or the redirects have left their origin
 	origin  string               // that the credentials belong to
-	visited map[feedurl.URL]bool // URLs without credentials
+	visited map[feedurl.URL]bool // URLs without credentials, since a response set a cookie
+	cookies http.CookieJar       // of this poll alone; nil until a redirect sets one
 	public  bool                 // a response came from a public address
 }
 
@@ -61,9 +61,8 @@ func newPoll(c *Client, ask policy.Ask) *poll {
 	}
 }
 
-// run makes the poll. The caller has entered the URL's host.
-func (p *poll) run(ctx context.Context, h *host) policy.Answer {
-	p.host = h
+// run makes the poll. The caller has entered the URL's host, and leaves the one that it ends at.
+func (p *poll) run(ctx context.Context) policy.Answer {
 	p.hops(ctx)
 	p.answer.At = p.client.now()
 	return p.answer
@@ -72,7 +71,6 @@ func (p *poll) run(ctx context.Context, h *host) policy.Answer {
 // hops makes the requests. A poll that was claimed always has a result: a panic is a
 // failure as well.
 func (p *poll) hops(ctx context.Context) {
-	defer func() { p.leave() }()
 	defer func() {
 		if v := recover(); v != nil {
 			p.answer.Body = nil
@@ -84,15 +82,8 @@ func (p *poll) hops(ctx context.Context) {
 	}
 }
 
-// leave ends the counting of the current request.
-func (p *poll) leave() {
-	p.client.hosts.leave(p.host)
-	p.host = nil
-}
-
 // request sends one request. It reports whether the response is a redirect.
 func (p *poll) request(ctx context.Context) (redirected bool) {
-	defer p.leave()
 	t := p.url
 	if t.Origin() != p.origin {
 		p.user = nil
@@ -118,6 +109,7 @@ func (p *poll) request(ctx context.Context) (redirected bool) {
 
 	x.send = func() error { return p.send(ctx) }
 	r, conditional := newRequest(ctx, t, p.settings.Agent(p.ask.Subscribers), p.user, p.ask.Validators)
+	p.addCookies(r, t)
 	begun, asked := p.client.now(), p.answer.Asked
 	resp, err := x.do(r, t)
 	if err != nil {
@@ -132,7 +124,7 @@ func (p *poll) request(ctx context.Context) (redirected bool) {
 		return false
 	}
 	defer resp.Body.Close()
-	p.readPause(resp, t.IsPrivate() || x.guard.near)
+	p.readPause(resp, x.guard.near)
 	p.public = p.public || x.guard.public
 	p.answer.Private = p.answer.Private || x.guard.near
 	p.answer.URL, p.answer.Status, p.answer.Header = t.String(), resp.StatusCode, resp.Header
@@ -226,6 +218,9 @@ func (p *poll) take(ctx context.Context, resp *http.Response, conditional bool) 
 	if p.answer.Status != http.StatusOK {
 		p.answer.Page = p.readPage(resp)
 		failure, err := classifyStatus(resp.StatusCode)
+		if resp.StatusCode >= http.StatusBadRequest && !policy.RateLimit(resp.Header, p.client.now()).Until.IsZero() {
+			failure = policy.FailureRateLimited // whatever the status is
+		}
 		p.fail(failure, err)
 		return
 	}

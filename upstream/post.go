@@ -108,7 +108,7 @@ func (c *Client) post(ctx context.Context, hub feedurl.URL, form url.Values, pri
 	if resp.StatusCode >= http.StatusBadRequest {
 		until = policy.RetryAfter(resp.Header, c.now()).Until
 		if until.IsZero() && resp.StatusCode == http.StatusTooManyRequests {
-			until = c.now().Add(barePause)
+			until = c.now().Add(policy.BarePause)
 		}
 		c.hosts.hubPause(h, until, c.now())
 	}

@@ -315,7 +315,7 @@ func TestProxyOfEachHop(t *testing.T) {
 	if got := some.Asked(); len(got) != 1 || got[0].Line != "SOCKS 93.184.216.34:80" {
 		t.Errorf("the other proxy got %v", got)
 	}
-	if a, b := c.Host(feedurl.MustParse("http://a.test/")).Name, c.Host(feedurl.MustParse("http://b.test/")).Name; a != "a.test" || b != "b.test" {
+	if a, b := c.Host(feedurl.MustParse("http://a.test/")).Site, c.Host(feedurl.MustParse("http://b.test/")).Site; a != "a.test" || b != "b.test" {
 		t.Errorf("the hosts behind one proxy are paced as %q and %q", a, b)
 	}
 	if a.Failure != policy.FailureAddress { // it was resolved here: for the proxies it has no address

@@ -4,13 +4,10 @@
 package upstream
 
 import (
-	"context"
-	"errors"
 	"fmt"
 	"io"
 	"net/netip"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -48,7 +45,9 @@ func TestLocation(t *testing.T) {
 		{"bad host", "http://example.com/a", "http://exa mple/", "", "to something that is not a URL"},
 		{"no host", "http://example.com/a", "http:///b", "", "leads astray"},
 		{"other scheme", "http://example.com/a", "ftp://example.com/b", "", "leads astray"},
-		{"downgrade", "https://example.com/a", "http://example.com/a", "", "from https to http"},
+		{"over http", "https://example.com/a", "http://example.com/b", "http://example.com/b", ""},
+		{"over http, with a secret", "https://example.com/a?token=0123456789abcdef", "http://example.com/b", "", "from https to http"},
+		{"over http, to a secret", "https://example.com/a", "http://example.com/b?token=0123456789abcdef", "", "from https to http"},
 		{"much too long", "http://example.com/a", "/" + strings.Repeat("a", feedurl.MaxLength), "", "leads astray"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -112,8 +111,8 @@ func TestRedirectLimits(t *testing.T) {
 			requests int
 			status   int
 		}{
-			{"http://chain.example/10", "", 11, 200},
-			{"http://chain.example/11", policy.FailureRedirect, 11, 301},
+			{"http://chain.example/5", "", 6, 200},
+			{"http://chain.example/6", policy.FailureRedirect, 6, 301},
 			{"http://loop.example/a", policy.FailureRedirect, 3, 307},
 		} {
 			before, started := len(n.requests()), time.Now()
@@ -136,118 +135,118 @@ func TestRedirectLimits(t *testing.T) {
 	})
 }
 
-func TestHopIsAskedFirst(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var n memnet
-		n.say("a.example:80", answerText(301, "", "Location: http://b.example/", "Retry-After: 60"))
-		n.say("b.example:80", answerText(302, "", "Location: http://c.example/"))
-		n.say("c.example:80", ok(feedBody))
-		c := n.client(t, Settings{Hosts: unpaced})
-		var targets []string
-		a := ask("http://a.example/")
-		known := errors.New("known")
-		a.Hop = func(_ context.Context, u feedurl.URL, host policy.Host) error {
-			if want := (policy.Host{Name: u.Name(), Domain: u.Name()}); host != want {
-				t.Errorf("host %+v, want %+v", host, want)
-			}
-			if busy := c.Busy(); len(busy) != 0 {
-				t.Errorf("busy: %q", busy)
-			}
-			targets = append(targets, u.String())
-			if u.Name() == "c.example" {
-				return known
-			}
-			return nil
-		}
-		got := c.Poll(t.Context(), a)
-		if !slices.Equal(targets, []string{"http://b.example/", "http://c.example/"}) {
-			t.Errorf("asked about %q", targets)
-		}
-		if got.Failure != policy.FailureHeld || !errors.Is(got.Err, known) || got.URL != "http://b.example/" || len(n.requests()) != 2 {
-			t.Errorf("answer = %+v", got)
-		}
-		want := []policy.Move{
-			{From: "http://a.example/", To: "http://b.example/", Status: 301},
-			{From: "http://b.example/", To: "http://c.example/", Status: 302},
-		}
-		if !slices.Equal(got.Moves, want) {
-			t.Errorf("moves = %v", got.Moves)
-		}
-		// What a redirect asks for is the URL's.
-		if len(got.Pauses) > 0 || got.Holder != policy.HintURLCooldown || got.NotBefore.IsZero() {
-			t.Errorf("pauses %+v, not before %v (%q)", got.Pauses, got.NotBefore, got.Holder)
-		}
-	})
-}
-
-// Who keeps the schedule is asked about a redirect only when it may be followed as
-// far as can be told from the URL; what may not ends the poll without waiting.
-func TestRefusalsComeBeforeHop(t *testing.T) {
+// A poll of a feed ends at a permanent redirect of its own URL. It follows others, and those behind one that is not.
+func TestPollEndsAtMove(t *testing.T) {
 	for _, tt := range []struct {
-		name, location string
-		failure        policy.Failure
-		text           string
-		hop            bool
+		name          string
+		first, second int
+		requests      int
+		failure       policy.Failure
 	}{
-		{"allowed", "http://b.example/", policy.FailureNone, "", true},
-		{"private address", "http://10.9.9.9/payroll.xml", policy.FailureAddress, "10.9.9.9 is a private address: a redirect from a public address", false},
-		{"listed private address", "http://10.0.0.5/payroll.xml", policy.FailureAddress, "10.0.0.5 is a private address: a redirect from a public address", false},
-		{"loopback in another notation", "http://[::ffff:127.0.0.1]/", policy.FailureAddress, "127.0.0.1 is a loopback address", false},
-		{"port of another protocol", "http://1.1.1.1:25/", policy.FailureAddress, "another protocol", false},
-		{"loop", "/start", policy.FailureRedirect, "in circles", false},
+		{"for good", 301, 302, 1, policy.FailureMoved},
+		{"for good, 308", 308, 302, 1, policy.FailureMoved},
+		{"not for good", 302, 301, 3, policy.FailureNone},
 	} {
 		bubble(t, tt.name, func(t *testing.T) {
 			var n memnet
-			n.say("a.example:80", answerText(302, "", "Location: "+tt.location))
-			n.say("b.example:80", ok(feedBody))
-			c := n.guardedClient(t, Settings{Private: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/24")}},
-				map[string]string{"a.example": "93.184.216.34", "b.example": "93.184.216.35"})
-			hop := false
-			a := ask("http://a.example/start")
-			a.Hop = func(context.Context, feedurl.URL, policy.Host) error { hop = true; return nil }
-			started := time.Now()
+			n.say("a.example:80", answerText(tt.first, "", "Location: http://b.example/", "Retry-After: 60"))
+			n.say("b.example:80", answerText(tt.second, "", "Location: http://c.example/"))
+			n.say("c.example:80", ok(feedBody))
+			c := n.client(t, Settings{Hosts: unpaced})
+			a := ask("http://a.example/")
+			a.EndAtMove = true
 			got := c.Poll(t.Context(), a)
-			if got.Failure != tt.failure || !strings.Contains(errorText(got.Err), tt.text) {
-				t.Errorf("failure %q: %v; want %q: %s", got.Failure, got.Err, tt.failure, tt.text)
+			if got.Failure != tt.failure || len(n.requests()) != tt.requests || len(got.Moves) != max(1, tt.requests-1) || got.Moves[0].To != "http://b.example/" {
+				t.Errorf("answer = %+v", got)
 			}
-			if hop != tt.hop || len(got.Moves) != map[bool]int{true: 1}[hop] || time.Since(started) != 0 {
-				t.Errorf("asked about the hop: %v; moves %v; after %v", hop, got.Moves, time.Since(started))
+			// What a redirect asks for is the URL's.
+			if len(got.Pauses) > 0 || got.Holder != policy.HintURLCooldown || got.NotBefore.IsZero() {
+				t.Errorf("pauses %+v, not before %v (%q)", got.Pauses, got.NotBefore, got.Holder)
 			}
 		})
 	}
 }
 
-// Hop may take its time: neither the poll's clock nor a slot is running meanwhile. But
-// all hops together may not take longer than the poll is claimed for.
-func TestHopMayWait(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+// A permanent redirect is followed each time if it needs a cookie, leads over http, or to a secret of another origin.
+func TestMovesThatAreFollowed(t *testing.T) {
+	for _, tt := range []struct{ name, from, to, field string }{
+		{"with a cookie", "http://a.example/", "http://b.example/", "Set-Cookie: a=b"},
+		{"over http", "https://a.example/", "http://b.example/", ""},
+		{"to a secret", "http://a.example/", "http://b.example/?token=0123456789abcdef", ""},
+	} {
+		p := redirectedPoll(tt.from, tt.to)
+		p.ask.EndAtMove, p.answer.Status = true, 301
+		if name, value, found := strings.Cut(tt.field, ": "); found {
+			p.answer.Header.Set(name, value)
+		}
+		if !p.follow(t.Context()) || p.url.String() != tt.to {
+			t.Errorf("%s: led to %s, %q (%v)", tt.name, p.url, p.answer.Failure, p.answer.Err)
+		}
+	}
+}
+
+// Cookies that redirects set go back to where they belong, until the end of the poll: a site that tests for them by a
+// redirect to itself gives its feed.
+func TestCookies(t *testing.T) {
+	bubble(t, "", func(t *testing.T) {
 		var n memnet
 		n.serve("a.example:80", func(r request, w io.Writer) {
-			if hops, _ := strconv.Atoi(r.path()[1:]); hops > 0 {
-				io.WriteString(w, answerText(302, "", "Location: /"+strconv.Itoa(hops-1)))
-				return
+			switch {
+			case r.path() == "/feed" && !strings.Contains(r.head, "Cookie: seen=1\r\n"):
+				io.WriteString(w, answerText(301, "", "Location: /feed", "Set-Cookie: seen=1; Path=/feed", "Set-Cookie: safe=1; Secure", "Set-Cookie: other=1; Path=/other"))
+			default:
+				io.WriteString(w, ok(feedBody))
 			}
-			io.WriteString(w, ok(feedBody))
 		})
-		c := n.client(t, Settings{})
-		for hops, want := range map[int]policy.Failure{1: policy.FailureNone, 2: policy.FailureNone, 3: policy.FailureHeld, 9: policy.FailureHeld} {
-			started := time.Now()
-			a := ask("http://a.example/" + strconv.Itoa(hops))
-			a.Hop = func(ctx context.Context, _ feedurl.URL, _ policy.Host) error {
-				select {
-				case <-time.After(50 * time.Second):
-					return nil
-				case <-ctx.Done():
-					return ctx.Err()
-				}
+		c := n.client(t, Settings{Hosts: unpaced})
+		for range 2 { // nothing is kept for the next poll
+			before := len(n.requests())
+			a := ask("http://a.example/feed")
+			a.EndAtMove = true
+			if got := c.Poll(patient(t), a); got.Failure != "" || len(n.requests())-before != 2 {
+				t.Errorf("failure %q (%v) after %d requests", got.Failure, got.Err, len(n.requests())-before)
 			}
-			got := c.Poll(t.Context(), a)
-			if took := time.Since(started); got.Failure != want || took > policy.MaxHopWait+a.Timeout || took < min(time.Duration(hops)*50*time.Second, policy.MaxHopWait) {
-				t.Errorf("%d hops: %q after %v: %v", hops, got.Failure, took, got.Err)
+			if first, second := n.requests()[before].head, n.requests()[before+1].head; strings.Contains(first, "Cookie") || !strings.Contains(second, "Cookie: seen=1\r\n") {
+				t.Errorf("cookies of %q and %q", first, second)
 			}
-			time.Sleep(time.Hour)
 		}
 	})
+}
+
+// A redirect that may not be followed, as far as can be told from the URL, ends the poll without waiting, and is no move.
+func TestRedirectsThatAreRefused(t *testing.T) {
+	for _, tt := range []struct {
+		name, location string
+		failure        policy.Failure
+		text           string
+		moved          bool
+	}{
+		{"allowed", "http://b.example/", policy.FailureMoved, "", true},
+		{"private address", "http://10.9.9.9/payroll.xml", policy.FailureAddress, "10.9.9.9 is a private address: a redirect from a public address", false},
+		{"listed private address", "http://10.0.0.5/payroll.xml", policy.FailureAddress, "10.0.0.5 is a private address: a redirect from a public address", false},
+		{"loopback in another notation", "http://[::ffff:127.0.0.1]/", policy.FailureAddress, "127.0.0.1 is a loopback address", false},
+		{"name of a listed private address", "http://nas.example/payroll.xml", policy.FailureAddress, "its address is a private address: a redirect from a public address", false},
+		{"port of another protocol", "http://1.1.1.1:25/", policy.FailureAddress, "another protocol", false},
+		{"loop", "/start", policy.FailureRedirect, "in circles", false},
+	} {
+		bubble(t, tt.name, func(t *testing.T) {
+			var n memnet
+			n.say("a.example:80", answerText(301, "", "Location: "+tt.location))
+			n.say("b.example:80", ok(feedBody))
+			c := n.guardedClient(t, Settings{Private: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/24")}},
+				map[string]string{"a.example": "93.184.216.34", "b.example": "93.184.216.35", "nas.example": "10.0.0.5"})
+			a := ask("http://a.example/start")
+			a.EndAtMove = true
+			started := time.Now()
+			got := c.Poll(t.Context(), a)
+			if got.Failure != tt.failure || !strings.Contains(errorText(got.Err), tt.text) {
+				t.Errorf("failure %q: %v; want %q: %s", got.Failure, got.Err, tt.failure, tt.text)
+			}
+			if len(got.Moves) != map[bool]int{true: 1}[tt.moved] || time.Since(started) != 0 {
+				t.Errorf("moves %v; after %v", got.Moves, time.Since(started))
+			}
+		})
+	}
 }
 
 // Two polls that are redirected to each other's host do not wait for each other.
@@ -293,7 +292,7 @@ func FuzzLocation(f *testing.F) {
 			return
 		}
 		to := p.url
-		if to.Scheme() != "https" || to.User() != nil || to.Name() == "" || !strings.HasPrefix(to.Path(), "/") {
+		if to.User() != nil || to.Name() == "" || !strings.HasPrefix(to.Path(), "/") {
 			t.Errorf("led to %+v", to)
 		}
 		again, err := feedurl.Parse(to.String())

@@ -29,8 +29,8 @@ const acceptEncoding = "gzip, br, zstd"
 // what polls there.
 const project = "https://github.com/feedpollard/pollard"
 
-// newRequest makes a GET. All that is sent to an origin is in this file: no Cookie, no
-// Referer, no Cache-Control, no A-IM, no Range, and nothing of a reader.
+// newRequest makes a GET. All that is sent to an origin is in this file, but for the cookies that redirects of this
+// poll have set. There is no Referer, no Cache-Control, no A-IM, no Range, and nothing of a reader.
 func newRequest(ctx context.Context, t feedurl.URL, agent string, user *url.Userinfo, v policy.Validators) (r *http.Request, conditional bool) {
 	r = (&http.Request{
 		Method:     http.MethodGet,

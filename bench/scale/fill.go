@@ -63,7 +63,7 @@ func (n *node) record(i int, template *store.Saved) store.Saved {
 	s := *template
 	s.URL = n.url(i)
 	u := rig.Must(feedurl.Parse(s.URL))
-	s.Host = policy.Host{Name: u.Name(), Domain: u.Domain(), Spacing: template.Host.Spacing}
+	s.Host = policy.Host{Site: u.Name(), Spacing: template.Host.Spacing}
 	s.ID = store.IDOf(s.URL)
 	s.FeedState = bytes.ReplaceAll(template.FeedState, []byte(template.URL), []byte(s.URL))
 	s.Asked = time.Duration(rand.Int64N(int64(24 * time.Hour)))

@@ -58,6 +58,7 @@ type Classified struct {
 	Body      *store.Body      // of a new one, which has no number yet
 	Unlinked  string           // why links of a new one were left as they are; empty: they were not
 	Pushed    bool             // a push has caused the poll
+	Points    string           // URL that the feed points to from now on; empty if it points nowhere
 	site      *site.Page       // of a 200 that is a web page instead: the feeds that it names, if it names any
 }
 
@@ -80,6 +81,10 @@ func (s *State) ClassifyUnread(a policy.Answer) (v Classified, ok bool) {
 		return Classified{Answer: a, Result: status.ResultGone}, true
 	case a.Unsent():
 		return Classified{Answer: a, Result: status.ResultUnsent}, true
+	case a.Failure == policy.FailureMoved:
+		return Classified{Answer: a, Result: status.ResultMoved}, true
+	case a.Failure == policy.FailureHeld:
+		return Classified{Answer: a, Result: status.ResultHeld}, true
 	case a.Failure != policy.FailureNone && len(a.Body) == 0:
 		a.Failure, a.Err = document.Refused(a)
 		return Classified{Answer: a, Result: status.ResultFailed}, true

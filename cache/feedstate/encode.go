@@ -5,6 +5,7 @@ package feedstate
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -35,6 +36,7 @@ type storedPollState struct {
 	pollState
 	Unsent   int           `json:"unsent,omitempty"`
 	Failures int           `json:"failures,omitempty"`
+	Refusals int           `json:"refusals,omitempty"`
 	Unheeded int           `json:"unheeded,omitempty"`
 	Interval time.Duration `json:"interval,omitempty"`
 }
@@ -43,9 +45,9 @@ type storedPollState struct {
 func (s *State) EncodePollState() ([]byte, error) {
 	h := &s.Feed.History
 	last := s.Last
-	b, err := json.Marshal(&storedPollState{last, h.Unsent, h.Failures, h.Unheeded, h.Interval})
+	b, err := json.Marshal(&storedPollState{last, h.Unsent, h.Failures, h.Refusals, h.Unheeded, h.Interval})
 	if last.Site = nil; err == nil && !s.Rank.Established() && len(b) > maxNew/4 {
-		b, err = json.Marshal(&storedPollState{last, h.Unsent, h.Failures, h.Unheeded, h.Interval})
+		b, err = json.Marshal(&storedPollState{last, h.Unsent, h.Failures, h.Refusals, h.Unheeded, h.Interval})
 	}
 	if err == nil && len(b) > maxEncoded {
 		err = errTooLarge
@@ -89,14 +91,14 @@ func (s *State) EncodeFeedState() ([]byte, error) {
 }
 
 func (m feedState) encode() ([]byte, error) {
-	m.History.Failures, m.History.Unheeded, m.History.Interval, m.History.Unsent = 0, 0, 0, 0
+	m.History.Failures, m.History.Refusals, m.History.Unheeded, m.History.Interval, m.History.Unsent = 0, 0, 0, 0, 0
 	m.convert(textOf)
 	return json.Marshal(&m)
 }
 
 // Of returns the state that a record describes, which was read at an elapsed time.
 func Of(r store.Record, now time.Duration) *State {
-	s := &State{Known: true, Rank: r.Rank, Owner: r.Owner, Version: r.Version, Ended: r.In == store.Ended, Granted: NeverGranted}
+	s := &State{Known: true, Rank: r.Rank, Owner: r.Owner, Configured: r.Configured, Points: r.Points, Version: r.Version, Ended: r.In == store.Ended, Granted: NeverGranted}
 	if !s.Ended {
 		s.Due = now + r.In
 	}
@@ -110,7 +112,7 @@ func Of(r store.Record, now time.Duration) *State {
 	if err != nil {
 		// One damaged record must not take the schedule with it. Its version, of which
 		// nothing is known, has to be fetched again.
-		*s = State{Known: true, Rank: s.Rank, Owner: s.Owner, Due: s.Due, Ended: s.Ended, Granted: s.Granted, NotBefore: s.NotBefore}
+		*s = State{Known: true, Rank: s.Rank, Owner: s.Owner, Configured: s.Configured, Points: s.Points, Due: s.Due, Ended: s.Ended, Granted: s.Granted, NotBefore: s.NotBefore}
 		s.Last = pollState{Result: status.ResultFailed, Failure: policy.FailureStore, Error: err.Error()}
 		s.Feed.Version.Number = r.Version
 	}
@@ -142,8 +144,12 @@ func (s *State) decode(r store.Record) error {
 		}
 		s.Feed, s.saved = m, xxhash.Sum64(r.FeedState)
 	}
+	if s.Points == "" && s.Feed.Alias != "" {
+		s.Points, s.Feed.Pointing.Since = s.Feed.Alias, f.At
+	}
+	s.Feed.Alias = ""
 	h := &s.Feed.History
-	s.Last, h.Unsent, h.Failures, h.Unheeded, h.Interval = f.pollState, f.Unsent, f.Failures, f.Unheeded, f.Interval
+	s.Last, h.Unsent, h.Failures, h.Refusals, h.Unheeded, h.Interval = f.pollState, f.Unsent, f.Failures, f.Refusals, f.Unheeded, f.Interval
 	if s.Version != 0 && s.Feed.Version.Tag == "" {
 		return fmt.Errorf("version %d of which nothing is recorded", s.Version)
 	}
@@ -159,7 +165,7 @@ func decodeFeedState(b []byte) (m feedState, err error) {
 // A Summary is what a list shows of a feed, read from its record without the rest.
 type Summary struct {
 	Groups      []GroupDay
-	Title, From string // of the version
+	Title, From string // of the version, see [State.From]
 	Failures    int
 	Incident    status.Incident
 }
@@ -168,23 +174,23 @@ type Summary struct {
 func SummaryOf(r *store.Record) (s Summary) {
 	var m struct {
 		Groups   []GroupDay
+		Alias    string
 		Version  struct{ Title, From string }
 		Incident status.Incident
 	}
 	_ = json.Unmarshal(withNames(r.FeedState), &m)
 	_ = json.Unmarshal(r.PollState, &s) // the failures
-	s.Groups, s.Title, s.From, s.Incident = m.Groups, m.Version.Title, m.Version.From, m.Incident
+	s.Groups, s.Title, s.From, s.Incident = m.Groups, m.Version.Title, cmp.Or(r.Points, m.Alias, m.Version.From), m.Incident
 	return s
 }
 
 // names are names of the first edition's records, and those that they have now. A name stands
 // before a colon; within a text of JSON, its quotes would be escaped.
-var names = strings.NewReplacer(`"marks":[{"m":`, `"groups":[{"group":`, `,"d":`, `,"day":`, `},{"m":`, `},{"group":`,
-	`"elsewhere":`, `"redirect_to":`)
+var names = strings.NewReplacer(`"marks":[{"m":`, `"groups":[{"group":`, `,"d":`, `,"day":`, `},{"m":`, `},{"group":`)
 
 // withNames returns a record of the first edition with the names of today.
 func withNames(record []byte) []byte {
-	if bytes.Contains(record, []byte(`"marks":`)) || bytes.Contains(record, []byte(`"elsewhere":`)) {
+	if bytes.Contains(record, []byte(`"marks":`)) {
 		return []byte(names.Replace(string(record)))
 	}
 	return record

@@ -16,14 +16,16 @@ import (
 // large ones, fail for hours each day.
 const failingFor = 24 * time.Hour
 
+// movedFor is how long a feed points to another one before that is an incident.
+const movedFor = 7 * 24 * time.Hour
+
 // updateIncident records whether an incident began, goes on or ended with the last poll, and its decision.
 func (s *State) updateIncident() {
 	f, i := &s.Last, &s.Feed.Incident
-	held := f.Failure == policy.FailureHeld // a redirect that has to wait has not failed, and brings nothing
-	if held && s.Feed.Alias == "" {
+	if f.Failure == policy.FailureHeld { // a redirect that has to wait has not failed, and brings nothing
 		return
 	}
-	failed := f.Failure != policy.FailureNone && !held
+	failed := f.Failure != policy.FailureNone
 	switch {
 	case !failed:
 		f.FailingSince = time.Time{}
@@ -34,13 +36,15 @@ func (s *State) updateIncident() {
 	switch {
 	case f.Failure == policy.FailureGone:
 		*i = i.Begin(status.IncidentGone, f.At, "")
-	case failed && s.Feed.Alias == "" && f.At.Sub(f.FailingSince) >= failingFor:
+	case s.Points != "" && f.At.Sub(s.Feed.Pointing.Since) >= movedFor:
+		*i = i.Begin(status.IncidentMoved, f.At, "")
+	case s.Points != "":
+		*i = i.End(f.At)
+	case failed && f.At.Sub(f.FailingSince) >= failingFor:
 		*i = i.Begin(status.IncidentFailing, f.At, feedurl.RedactText(f.Error))
 	case failed:
-	case s.Feed.Alias != "":
-		if i.Kind != status.IncidentMoved {
-			*i = i.Begin(status.IncidentMoved, f.At, "")
-		}
+	case s.Feed.Named.URL != "":
+		*i = i.Begin(status.IncidentNamed, s.Feed.Named.Since, s.Feed.Named.URL)
 	default:
 		if *i = i.End(f.At); lost >= 0 {
 			*i = i.Begin(status.IncidentLosing, f.At, s.Feed.Considered[lost].Raw)

@@ -4,7 +4,6 @@
 package feedstate
 
 import (
-	"errors"
 	"time"
 
 	"github.com/feedpollard/pollard/cache/store"
@@ -15,10 +14,6 @@ import (
 // known whether an incident began or ended.
 func (s *State) Plan(m Moment, v Classified, rules policy.Rules) time.Duration {
 	a := v.Answer
-	if r, ok := errors.AsType[*Redirected](a.Err); ok {
-		// Something was sent, but not to the target of the redirect.
-		a.NotBefore, a.Holder = a.At.Add(r.Wait), policy.HintRedirect
-	}
 	d := policy.Decide(rules, s.Feed.History, a, a.At, m.Random)
 	if s.Unconditional != nil {
 		d.Considered = append(d.Considered, *s.Unconditional)

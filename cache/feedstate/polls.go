@@ -20,7 +20,7 @@ const (
 )
 
 // resultCodes are the results as they are stored. Their positions must not change.
-var resultCodes = [...]status.Result{status.ResultNew, status.ResultUnchanged, status.ResultMoved, status.ResultGone, status.ResultFailed, status.ResultUnsent}
+var resultCodes = [...]status.Result{status.ResultNew, status.ResultUnchanged, status.ResultMoved, status.ResultGone, status.ResultFailed, status.ResultUnsent, status.ResultHeld}
 
 // with returns the polls with one more, without the oldest if there are too many.
 func (p polls) with(last status.Poll) polls {

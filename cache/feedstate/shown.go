@@ -4,8 +4,6 @@
 package feedstate
 
 import (
-	"errors"
-	"fmt"
 	"net/http"
 	"strings"
 	"time"
@@ -19,6 +17,8 @@ import (
 func (s *State) StoreState(configured bool) store.State {
 	failing := s.Feed.History.Failures > 0
 	switch {
+	case s.Points != "" && !failing:
+		return store.StateFresh
 	case s.Version == 0 && !configured && s.Last.Unserved < neverWorked:
 		return store.StateCold // readers ask for icons and home pages too
 	case s.Last.Failure == policy.FailureGone:
@@ -40,13 +40,12 @@ const neverWorked = 2
 // countUnserved counts polls that bring no version to readers who expect one. A feed that is gone, or
 // that refuses to be asked, counts at once; a redirect that has to wait does not count.
 func (s *State) countUnserved(v Classified) {
-	_, waits := errors.AsType[*Redirected](v.Answer.Err)
 	switch {
-	case v.Good():
+	case v.Good(), v.Answer.Failure == policy.FailureMoved:
 		s.Last.Unserved = 0
 	case v.Answer.Failure == policy.FailureNotShared && v.Answer.Status == http.StatusOK:
 		s.Last.Unserved = neverWorked // it is a feed, which its shield can do nothing for
-	case !s.Wanted || v.Answer.Unsent() || waits:
+	case !s.Wanted || v.Answer.Unsent() || v.Answer.Failure == policy.FailureHeld:
 	case v.Answer.Failure == policy.FailureGone, v.Answer.Failure == policy.FailureRateLimited:
 		s.Last.Unserved = neverWorked
 	default:
@@ -91,23 +90,11 @@ func PauseAsked(winner string) bool {
 	return winner == policy.HintRetryAfter || winner == policy.HintRateLimit || strings.HasSuffix(winner, "cooldown")
 }
 
-// HostPause returns the pause that holds for a feed that is due; its length is 0 if there is none. The
-// pause of a domain is left out if the feed's last poll was good, unless a claim has met it: it does not hold
-// for hosts that answered well lately.
-func (s *State) HostPause(h policy.Host, pauses map[string]policy.Pause) (longest policy.Pause) {
-	scopes := []string{policy.ScopeHost + h.Name, policy.ScopeDomain + h.Domain}
-	if s.Last.Failure == policy.FailureNone && s.Version != 0 && s.Last.Winner != policy.HintDomainCooldown {
-		scopes = scopes[:1]
-	}
-	for _, scope := range scopes {
-		for rank := range s.Rank + 1 {
-			of := scope
-			if rank > 0 { // the others hold for all
-				of += fmt.Sprint(" ", int(rank))
-			}
-			if one := pauses[of]; one.For > longest.For {
-				longest = one
-			}
+// SitePause returns the longest pause of the site that holds for the feed; its length is 0 if there is none.
+func (s *State) SitePause(h policy.Host, pauses []policy.Pause) (longest policy.Pause) {
+	for _, p := range pauses {
+		if p.Site == h.Site && (!p.New || s.Version == 0) && p.For > longest.For {
+			longest = p
 		}
 	}
 	return longest
@@ -122,14 +109,14 @@ func (s *State) MaxAgeOfReaders(now time.Duration, wall time.Time, rules func() 
 }
 
 // MaxAge returns how long a reader need not ask again, in seconds: until the next planned poll,
-// as nothing changes before. If the poll is overdue, or the feed has become an alias, whose own
-// polls are rare, it is a minute.
+// as nothing changes before. If the poll is overdue, or the feed points to another one, so that
+// its own polls are rare, it is a minute.
 func (s *State) MaxAge(now time.Duration, rules func() policy.Rules) int64 {
 	left := s.Left(now, rules)
 	switch {
 	case s.Ended: // a feed may come back by hand
 		return 24 * 60 * 60
-	case left <= 0 || s.Feed.Alias != "":
+	case left <= 0 || s.Points != "":
 		return 60
 	}
 	return int64((left + time.Second - 1) / time.Second)
@@ -139,7 +126,7 @@ func (s *State) MaxAge(now time.Duration, rules func() policy.Rules) int64 {
 // max_interval at most: it may end early, by a good answer to another feed of the host.
 func (s *State) Left(now time.Duration, rules func() policy.Rules) time.Duration {
 	left := s.Due - now
-	if PauseAsked(s.Last.Winner) || s.Last.Winner == policy.HintRedirect {
+	if PauseAsked(s.Last.Winner) {
 		r := rules()
 		left = min(left, max(r.MinInterval, r.MaxInterval))
 	}

@@ -22,9 +22,13 @@ import (
 // State is what is known of a feed. It is immutable once it is published: a change makes a new one.
 // Its moments are elapsed times, as [Moment] has them.
 type State struct {
-	Known   bool        // the store has a record
-	Rank    store.Rank  // see [store.Record]
-	Owner   store.Owner // the same
+	Known bool        // the store has a record
+	Rank  store.Rank  // see [store.Record]
+	Owner store.Owner // the same
+	// Configured says that a node has the feed in its configuration, or one that points to it.
+	Configured bool
+
+	Points  string // URL of the feed that answers for this one; empty if it does itself
 	Version uint64
 	Due     time.Duration // when the next poll may be made; ended: never
 	Ended   bool          // automatic polling has ended
@@ -70,9 +74,6 @@ type pollState struct {
 	// FailingSince is the first failure since the last good answer.
 	FailingSince time.Time `json:"failing_since,omitzero"`
 
-	// RedirectTo is the feed that a temporary redirect leads to, if that has polls of its own.
-	RedirectTo string `json:"redirect_to,omitempty"`
-
 	// Validated is when the origin last confirmed or replaced the version.
 	Validated time.Time `json:"validated,omitzero"`
 	// Confirmed is for how long the origin has answered 304 alone, as of the last poll.
@@ -104,11 +105,11 @@ type pollState struct {
 type feedState struct {
 	// Groups are those that asked for it.
 	Groups []GroupDay `json:"groups,omitempty"`
-	// Alias is the URL of the feed that this one has become by an adopted permanent
-	// redirect; empty: it is itself.
+	// Alias is what Points was in version 2 of the tables.
 	Alias string `json:"alias,omitempty"`
-	// Moved is a permanent redirect that has not held long enough to be adopted.
-	Moved seenRedirect `json:"moved,omitzero"`
+	// Pointing is what is known of Points, and Named the address that the feed's document names.
+	Pointing pointing `json:"pointing,omitzero"`
+	Named    named    `json:"named,omitzero"`
 	// Validators are the origin's, for the next conditional request.
 	Validators policy.Validators `json:"validators,omitzero"`
 

@@ -39,6 +39,9 @@ func (s *State) Update(own Key, v Classified) {
 	if a.Err != nil {
 		f.Error = feedurl.Message(a.Err.Error())
 	}
+	if a.Failure == policy.FailureMoved {
+		f.Failure = policy.FailureNone // it has not failed
+	}
 	if v.Good() {
 		if m.Version.From = ""; len(a.Moves) > 0 && a.URL != own.text {
 			m.Version.From = a.URL
@@ -55,7 +58,8 @@ func (s *State) Update(own Key, v Classified) {
 	}
 	s.updateDoubts(v)
 	s.countUnserved(v)
-	s.updateRedirects(own.text, v)
+	s.Feed.Named = s.names(own, v)
+	s.point(v.Points, v)
 	if a.Status == http.StatusOK {
 		f.Site = v.site
 	}

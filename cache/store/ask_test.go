@@ -23,8 +23,6 @@ func TestMayAsk(t *testing.T) {
 		{"its next poll is to come", func(f *feedRow) { f.next = at(110) }, Never, Never},
 		{"its polling has ended", func(f *feedRow) { f.next = End }, Never, Never},
 		{"it was polled", func(f *feedRow) { f.last = at(99) }, Never, at(101)},
-		{"a redirect led to it", func(f *feedRow) { f.hopped = at(99) }, Never, at(101)},
-		{"both", func(f *feedRow) { f.last, f.hopped = at(95), at(99) }, Never, at(101)},
 		{"its origin asked for a pause", func(f *feedRow) { f.earliest, f.next = at(130), at(130) }, Never, at(130)},
 		{"a server is lost", func(f *feedRow) { f.next = at(103) }, at(99), at(101)},
 	} {
@@ -36,48 +34,26 @@ func TestMayAsk(t *testing.T) {
 	}
 }
 
-// Feeds of the rank of a pause and below wait for it. An exhausted rate limit holds for better ranks too,
-// unless their own last good answer had no such fields.
-func TestHostMayAsk(t *testing.T) {
+// All feeds of a site wait for its pause, and those without a version for one of theirs.
+func TestSiteMayAsk(t *testing.T) {
 	now := at(100)
-	paused := func(scope string, step int) func(*hostRow) {
-		return func(h *hostRow) {
-			h.pauses = append(h.pauses, newPauseRow(scope, now.Add(5*time.Minute), "why", step, ""))
-		}
-	}
 	for _, tt := range []struct {
-		name  string
-		row   func(*hostRow)
-		waits [ranks]bool
+		name       string
+		row        func(*hostRow)
+		all, fresh time.Duration
 	}{
-		{"none", func(*hostRow) {}, [ranks]bool{}},
-		{"of rank 3", paused("host example.com 3", 1), [ranks]bool{false, false, true, true, true}},
-		{"of rank 1", paused("host example.com 1", 1), [ranks]bool{true, true, true, true, true}},
-		{"of the edition before", paused("host example.com", 1), [ranks]bool{true, true, true, true, true}},
-		{"of the domain", paused("domain example.com 4", 1), [ranks]bool{false, false, false, true, true}},
-		{"of the domain, and it answered well", func(h *hostRow) {
-			paused("domain example.com 4", 1)(h)
-			h.good = at(90)
-		}, [ranks]bool{}},
-		{"a rate limit", paused("ratelimit example.com", 4), [ranks]bool{true, true, true, true, true}},
-		{"a rate limit that ranks 1 and 2 have not", func(h *hostRow) {
-			paused("ratelimit example.com", 4)(h)
-			h.plain = 1<<1 | 1<<2 | 1<<5
-		}, [ranks]bool{false, false, true, true, true}},
-		{"of an impossible rank", paused("host example.com 9", 1), [ranks]bool{}},
-		{"of an impossible length", func(h *hostRow) {
-			h.pauses = []pauseRow{newPauseRow("host example.com 1", now.Add(1000*time.Hour), "why", 1, "")}
-		}, [ranks]bool{}},
+		{"none", func(*hostRow) {}, 0, 0},
+		{"of the site", func(h *hostRow) { h.site.until = now.Add(5 * time.Minute) }, 5 * time.Minute, 5 * time.Minute},
+		{"of new feeds", func(h *hostRow) { h.fresh.until = now.Add(5 * time.Minute) }, 0, 5 * time.Minute},
+		{"of both", func(h *hostRow) { h.site.until, h.fresh.until = now.Add(9*time.Minute), now.Add(5*time.Minute) }, 9 * time.Minute, 9 * time.Minute},
+		{"of an impossible length", func(h *hostRow) { h.site.until = now.Add(1000 * time.Hour) }, 0, 0},
 	} {
-		h := &hostRow{name: "example.com", good: Never}
+		h := newHostRow("example.com")
 		tt.row(h)
-		for r := RankOperator; int(r) <= ranks; r++ {
-			at, p := h.mayAsk(r, false, time.Second, now, Never)
-			if waits := at > now; waits != tt.waits[r-1] || waits != (p != nil) {
-				t.Errorf("pause %s: rank %d waits %v", tt.name, r, at.Sub(now))
-			}
-			if at, _ := h.mayAsk(r, true, time.Second, now, Never); r == RankOperator && at > now {
-				t.Errorf("pause %s: the operator's feed waits by hand", tt.name)
+		for hasVersion, want := range map[bool]time.Duration{true: tt.all, false: tt.fresh} {
+			at, p := h.mayAsk(hasVersion, time.Second, now, Never)
+			if waits := max(0, at.Sub(now)); waits != want || (want > 0) != (p != nil) {
+				t.Errorf("pause %s: a feed with a version (%v) waits %v, want %v", tt.name, hasVersion, waits, want)
 			}
 		}
 	}

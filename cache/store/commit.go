@@ -8,10 +8,7 @@ import (
 	"errors"
 	"maps"
 	"slices"
-	"strings"
 	"time"
-
-	"github.com/feedpollard/pollard/policy"
 )
 
 const (
@@ -41,22 +38,20 @@ func (d *Database) Commit(ctx context.Context, o Outcome) error {
 	return err
 }
 
-// hostsOf returns the names of the rows of hosts that an outcome changes, with their domains.
-func hostsOf(o Outcome) map[string]string {
-	domains := map[string]string{hostRowOf(o.ID, o.Host): o.Host.Domain}
-	for _, h := range o.Good {
-		domains[hostRowOf(o.ID, h.Host)] = h.Domain
-	}
+// hostsOf returns the names of the rows of hosts that an outcome changes.
+func hostsOf(o Outcome) []string {
+	names := append([]string{hostRowOf(o.ID, o.Host)}, o.Good...)
 	for _, p := range o.Pauses {
-		domains[strings.TrimPrefix(p.Scope, policy.ScopeHost)] = p.Domain
+		names = append(names, p.Site)
 	}
-	return domains
+	return names
 }
 
 // commit stores an outcome. It returns why it or its body was refused, which does not undo the transaction.
 func (d *Database) commit(tx Tx, o Outcome) (refused, err error) {
 	name := hostRowOf(o.ID, o.Host)
-	hosts, feeds, err := lockAll(tx, hostsOf(o), 0, o.ID)
+	asked := slices.Collect(maps.Keys(o.Hops))
+	hosts, feeds, err := lockAll(tx, hostsOf(o), len(asked), append(asked, o.ID)...)
 	if err != nil {
 		return nil, err
 	}
@@ -68,8 +63,18 @@ func (d *Database) commit(tx Tx, o Outcome) (refused, err error) {
 		o.Body, refused = nil, ErrShort
 	}
 	now := tx.Now()
-	f.host, f.place = o.Host, End
+	if err := f.moveTo(tx, now, hosts[name], o.Host); err != nil {
+		return nil, err
+	}
+	f.place = End
 	f.classify(now)
+	for _, site := range o.Good {
+		hosts[site].answeredWell(tx, now)
+	}
+	pause(tx, now, f, hosts, o.Pauses)
+	for id, length := range o.Hops {
+		feeds[id].leaveAlone(tx, now, length)
+	}
 	if o.NotBefore > 0 {
 		f.earliest = max(f.earliest, now.Add(min(o.NotBefore, maxPause)))
 	}
@@ -92,18 +97,27 @@ func (d *Database) commit(tx Tx, o Outcome) (refused, err error) {
 	if o.FeedState != nil {
 		f.feedState = o.FeedState
 	}
+	if o.Points != nil {
+		f.points = *o.Points
+	}
 	f.save(tx, f.due(), o.PollState, o.FeedState)
-	for _, good := range o.Good {
-		if h := hosts[hostRowOf(o.ID, good.Host)]; h.answeredWell(tx, now, f, good.RateLimit) && h.name != name {
-			readyWhen(tx, h)
-		}
+	for _, h := range hosts {
+		readyWhen(tx, h)
 	}
-	if err := pauseAll(tx, now, f, hosts, o.Pauses); err != nil {
-		return nil, err
-	}
-	readyWhen(tx, hosts[name])
 	tx.Changed(change)
 	return refused, nil
+}
+
+// leaveAlone has the URL of a feed left alone for some time: a redirect led there, and it asked for that. If
+// there is no feed, its row is one of times alone.
+func (f *feedRow) leaveAlone(tx Tx, now Time, length time.Duration) {
+	f.earliest = max(f.earliest, now.Add(min(length, maxPause)))
+	if f.known {
+		f.next = max(f.next, f.earliest)
+	} else {
+		f.until = max(f.until, f.earliest, now.Add(keepForgotten))
+	}
+	f.save(tx, f.due(), nil, nil)
 }
 
 // Restore implements [Store].
@@ -139,25 +153,31 @@ func restore(tx Tx, saved []Saved) error {
 		return nil
 	}
 	ids := make([]ID, len(saved))
-	domains := make(map[string]string, len(saved))
+	var names []string
 	for i, r := range saved {
 		if ids[i] = r.ID; r.URL != "" {
-			domains[hostRowOf(r.ID, r.Host)] = r.Host.Domain
+			names = append(names, hostRowOf(r.ID, r.Host))
 		}
 	}
-	hosts, feeds, err := lockAll(tx, domains, len(ids), ids...)
+	hosts, feeds, err := lockAll(tx, names, len(ids), ids...)
 	if err != nil {
 		return err
 	}
 	now = tx.Now()
 	for _, r := range saved {
-		f := feeds[r.ID]
-		if f.known && r.New {
-			if !r.Configured || !f.restoreConfigured(tx, now, r.Host) {
-				continue // its host may be another one, which is not locked
+		f, was := feeds[r.ID], feeds[r.ID].configured
+		if f.known && r.New && !(r.Configured && f.configure(now)) {
+			continue // its site may be another one, which is not locked
+		}
+		if f.known && r.URL != "" {
+			if err := f.moveTo(tx, now, hosts[hostRowOf(r.ID, r.Host)], r.Host); err != nil {
+				return err
 			}
-		} else {
+		}
+		if !f.known || !r.New {
 			restoreOne(tx, now, f, r)
+		} else {
+			f.restoreConfigured(tx, now, was)
 		}
 		if r.URL != "" {
 			readyWhen(tx, hosts[f.row()])
@@ -166,18 +186,13 @@ func restore(tx Tx, saved []Saved) error {
 	return nil
 }
 
-// restoreConfigured makes a feed that is known one that is configured. It reports whether that changes anything.
-func (f *feedRow) restoreConfigured(tx Tx, now Time, host Host) bool {
-	if !f.configured {
-		f.readBy(nil, now) // as though asked for now
+// restoreConfigured makes a feed that is known one that is configured: if it was not, as though asked for now.
+func (f *feedRow) restoreConfigured(tx Tx, now Time, was bool) {
+	if !was {
+		f.readBy(nil, now)
 	}
-	if !f.configure(now) {
-		return false
-	}
-	f.host = host
 	f.classify(now)
 	f.save(tx, f.due(), nil, nil)
-	return true
 }
 
 func restoreOne(tx Tx, now Time, f *feedRow, r Saved) {
@@ -189,9 +204,6 @@ func restoreOne(tx Tx, now Time, f *feedRow, r Saved) {
 	}
 	if r.NotBefore > 0 {
 		f.earliest = max(f.earliest, now.Add(r.NotBefore))
-	}
-	if r.Hopped > 0 {
-		f.hopped = max(f.hopped, before(now, r.Hopped))
 	}
 	f.restoreAskers(now, r.Record)
 	if r.URL == "" {
@@ -205,7 +217,7 @@ func restoreOne(tx Tx, now Time, f *feedRow, r Saved) {
 	if r.Polled >= 0 {
 		f.token = tx.Tokens(1) // so that no lease from before fits
 	}
-	f.url, f.state, f.configured, f.host, f.pollState, f.feedState = r.URL, r.State, false, r.Host, r.PollState, r.FeedState
+	f.url, f.state, f.configured, f.host, f.points, f.pollState, f.feedState = r.URL, r.State, false, r.Host, r.Points, r.PollState, r.FeedState
 	if r.Configured {
 		f.configure(now)
 	}
@@ -246,7 +258,7 @@ func (d *Database) Touch(ctx context.Context, asked map[ID]Asked) error {
 // touch records when readers asked. Feeds that sleep are polled again, and others become
 // established, so the hosts of those are locked first.
 func touch(tx Tx, ids []ID, asked map[ID]Asked) error {
-	hosts := make(map[string]string)
+	var hosts []string
 	now := tx.Now()
 	var known []ID // a row that is added after they are locked is not locked
 	err := tx.Query(feedIfKnown, each(ids, idArgument), func(_ int, row Row) error {
@@ -256,7 +268,7 @@ func touch(tx Tx, ids []ID, asked map[ID]Asked) error {
 		}
 		known = append(known, f.id)
 		if _, moved := f.touch(now, asked); moved {
-			hosts[f.row()] = f.host.Domain
+			hosts = append(hosts, f.row())
 		}
 		return err
 	})
@@ -302,6 +314,9 @@ func (f *feedRow) touch(now Time, all map[ID]Asked) (due any, moved bool) {
 	if a, ok := all[f.id]; ok && a.Ago >= 0 {
 		asked := now.Add(-a.Ago)
 		f.readBy(a.By, asked)
+		if a.Own && f.first == Never {
+			f.first = asked
+		}
 		due = f.due()
 	} else {
 		due = before

@@ -127,10 +127,10 @@ func readyHosts(tx Tx, q DueQuery, from Time, except []string, limit int) (hosts
 	}
 	// Pauses are read after the hosts are locked: a poll of one may have agreed one just before.
 	found := make(map[string]*hostRow, len(ready))
-	err = tx.Query(hostByName, each(ready, func(name string) []any { return []any{name, nil} }), func(i int, row Row) error {
+	err = tx.Query(hostByName, each(ready, func(name string) []any { return []any{name} }), func(i int, row Row) error {
 		h := found[ready[i]]
 		if h == nil {
-			h = &hostRow{name: ready[i]}
+			h = newHostRow(ready[i])
 			found[h.name], hosts = h, append(hosts, h)
 		}
 		return h.scan(row)
@@ -142,52 +142,35 @@ func readyHosts(tx Tx, q DueQuery, from Time, except []string, limit int) (hosts
 	return hosts, full || seen == all, err
 }
 
-// claimOf grants one poll of each host, if it has a feed that is due. Hosts whose feed sleeps, or has to
-// wait for its domain, have not waited as long as it seemed: they are left for the next group, and later
-// is true.
+// claimOf grants one poll of each host, if it has a feed that is due. Hosts whose feed sleeps have not waited
+// as long as it seemed: they are left for the next group, and later is true.
 func claimOf(tx Tx, q DueQuery, hosts []*hostRow) (leases []Lease, later bool, err error) {
 	picked, later, err := pick(tx, q, hosts)
 	if err != nil {
 		return nil, false, err
 	}
 	now, since := tx.Now(), tx.Since()
-	var due []spaced
-	for i, f := range picked {
-		if f == nil {
-			continue
-		}
-		f.mend(now)
-		presumed := f.assumePolled(since, 0)
-		if f.next > now { // its place is that of a poll that has been made, or damaged
-			f.place, later = End, later || !presumed
-		} else if at, _ := hosts[i].mayAsk(f.rank(), false, f.host.Spacing, now, since); at <= now {
-			due = append(due, f.spaced(f.host, f.rank(), false))
-		}
-	}
-	if err := space(tx, now, due...); err != nil {
-		return nil, false, err
-	}
 	for i, h := range hosts {
 		f := picked[i]
 		if f == nil {
 			readyWhen(tx, h)
 			continue
 		}
-		at, _ := h.mayAsk(f.rank(), false, f.host.Spacing, now, since)
+		f.mend(now)
+		presumed := f.assumePolled(since, 0)
+		at, _ := h.mayAsk(f.version != 0, f.host.Spacing, now, since)
 		switch {
-		case f.next > now:
+		case f.next > now: // its place is that of a poll that has been made, or damaged
+			f.place, later = End, later || !presumed
 		case at > now: // after a fail-over
 			h.pauseUntil(tx, at)
 			continue
-		case f.moment > now:
-			f.place, later = End, true
 		default:
 			if f.hold <= 0 {
 				f.hold = usualHold
 			}
-			now := tx.Now() // to lock the domains may have taken a while
 			f.grant(now, tx.Tokens(1), f.hold)
-			h.start(tx, now, f.host, f.rank(), f.owner)
+			h.start(tx, now, f.rank(), f.owner)
 			leases = append(leases, Lease{Record: f.record(now)})
 		}
 		f.save(tx, f.due(), nil, nil)
@@ -211,10 +194,10 @@ const sleep = 24 * time.Hour
 // pick finds the feed of each host whose turn it is. Feeds that no reader has asked for in
 // q.Idle are put to sleep; then slept is true, and their host has none.
 func pick(tx Tx, q DueQuery, hosts []*hostRow) (picked []*feedRow, slept bool, err error) {
-	now, since := tx.Now(), tx.Since()
+	now := tx.Now()
 	all := make([]*search, len(hosts))
 	for i, h := range hosts {
-		all[i] = &search{host: h, ranks: h.open(now, since), from: Never, to: now}
+		all[i] = &search{host: h, ranks: h.open(now), from: Never, to: now, now: now}
 		if q.Short {
 			all[i].ranks = slices.DeleteFunc(all[i].ranks, func(r Rank) bool { return r > RankNamed })
 		}
@@ -247,7 +230,7 @@ func pick(tx Tx, q DueQuery, hosts []*hostRow) (picked []*feedRow, slept bool, e
 }
 
 const putToSleep = `update feed set due = ?5 where n in (select n from feed
-	where host = ?1 and ` + rankColumn + ` = ?2 and due > 0 and due <= ?3 and (asked is null or asked <= ?4) order by due limit 500 for update skip locked)`
+	where site = ?1 and ` + rankColumn + ` = ?2 and due > 0 and due <= ?3 and (asked is null or asked <= ?4) order by due limit 500 for update skip locked)`
 
 // nextReady returns when ClaimDue may find something. Hosts that are excepted do not
 // count: the node knows when it is done with them.

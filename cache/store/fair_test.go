@@ -182,7 +182,7 @@ func attackers(networks, feeds int, new bool) (all []party) {
 func TestSlotsOfOneHost(t *testing.T) {
 	const networks, spacing = 20, 2 * time.Second
 	w := newWorld(t)
-	host := store.Host{Name: "busy.test", Spacing: spacing}
+	host := store.Host{Site: "busy.test", Spacing: spacing}
 	token := named(store.KindToken, 1)
 	type feed struct {
 		name     string
@@ -267,5 +267,37 @@ func TestSlotsOfOneHost(t *testing.T) {
 		if longest[name] > most || longest[name] == 0 {
 			t.Errorf("%s: a poll waited %v, want %v at most", name, longest[name], most)
 		}
+	}
+}
+
+// One request of someone with a name, followed by strangers' for weeks, does not make a feed established. The days on
+// which such an owner asks do.
+func TestStrangersLiftNoFeed(t *testing.T) {
+	w := newWorld(t)
+	const url = "https://stranger.test/"
+	token, public := named(store.KindToken, 1), named(store.KindPublic, 1)
+	rank := func() store.Rank {
+		r, _ := w.record(url)
+		return r.Rank
+	}
+	for day := range 5 {
+		if w.read(url, public, 100); day == 4 && rank() != store.RankPublic {
+			t.Errorf("read by a stranger on five days: rank %d", rank())
+		}
+		w.now = w.now.Add(24 * time.Hour)
+	}
+	w.read(url, token, 100)
+	for day := range 28 {
+		if w.now = w.now.Add(24 * time.Hour); rank() != store.RankNamedNew {
+			t.Fatalf("%d days after the token asked once: rank %d", day, rank())
+		}
+		w.read(url, public, 100)
+	}
+	for range 3 {
+		w.read(url, token, 100)
+		w.now = w.now.Add(24 * time.Hour)
+	}
+	if rank() != store.RankNamed {
+		t.Errorf("after three days of the token: rank %d", rank())
 	}
 }

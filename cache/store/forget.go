@@ -22,6 +22,9 @@ const keepUnread = 24*time.Hour - time.Minute
 // if they did for days.
 const keepFailing = 3 * 24 * time.Hour
 
+// keepHost is how long the row of a site without feeds is kept.
+const keepHost = 2 * 24 * time.Hour
+
 // moveFeed moves a row that has become small to the others of its kind: SQLite gives back no page of
 // which a row alone has become smaller.
 const moveFeed = `update feed set n = default where n = ?1`
@@ -60,9 +63,9 @@ func (f *feedRow) forget(tx Tx) {
 		until = min(until, now.Add(keepUnread))
 	}
 	forgotten := newFeed(f.id)
-	forgotten.n, forgotten.last, forgotten.hold, forgotten.hopped, forgotten.earliest = f.n, f.last, f.hold, f.hopped, f.earliest
+	forgotten.n, forgotten.last, forgotten.hold, forgotten.earliest, forgotten.refused = f.n, f.last, f.hold, f.earliest, f.refused
 	forgotten.owner, forgotten.askers, forgotten.seen, forgotten.asked = f.owner, f.askers, f.seen, f.asked
-	forgotten.waiting, forgotten.until, forgotten.changed = f.waiting, max(f.until, until, now.Add(keepForgotten)), now
+	forgotten.until, forgotten.changed = max(f.until, until, now.Add(keepForgotten)), now
 	forgotten.save(tx, nil, []byte{}, []byte{})
 	tx.Exec(moveFeed, f.n)
 	tx.Changed(Change{ID: f.id, Forgotten: true})
@@ -166,13 +169,12 @@ type sweepPage struct {
 func (d *Database) tidy(ctx context.Context) error {
 	err := d.driver.Write(ctx, Work{Late: true, Do: func(tx Tx) error {
 		now := tx.Now()
-		day := now.Add(maxHostPause)
+		day := now.Add(maxSitePause)
 		tx.Exec(`delete from feed where n in (select n from feed where url is null and until < ?1 for update skip locked)`, int64(now))
 		tx.Exec(`delete from pause where scope in (select scope from pause where until < ?1 or until > ?2 for update skip locked)`,
 			int64(now.Add(-keepPause)), int64(now.Add(maxPause+odd)))
 		tx.Exec(`update pause set until = ?1 where scope in (select scope from pause where until > ?1 for update skip locked)`, int64(day)) // of the edition before
-		tx.Exec(`delete from host where name in (select name from host where ready is null and free < ?1
-			and coalesce(free_new, 0) < ?1 and coalesce(free_public, 0) < ?1 and coalesce(good, 0) < ?1 for update skip locked)`, int64(now.Add(-exemptFor)))
+		tx.Exec(`delete from host where name in (select name from host where ready is null and coalesce(free, 0) < ?1 for update skip locked)`, int64(now.Add(-keepHost)))
 		return deletePending(tx, atOnce)
 	}})
 	if err != nil {

@@ -8,25 +8,22 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"time"
-
-	"github.com/feedpollard/pollard/policy"
 )
 
-// hostRow is a row of the table host, with the pauses that hold for it. It has no sum: a moment
+// hostRow is a row of the table host, which is of a site, with its pauses. It has no sum: a moment
 // that it cannot have is ignored, so damage of it, or of a pause, is that of one spacing or pause.
 // If a name is damaged, all rows are made again: see [remakeHosts].
 type hostRow struct {
-	name, domain string
-	free         Time
-	turn         int64            // how many polls it has had: see [rankOfSlot]
-	served       [ranks + 1]Owner // whose feed of each rank was polled last
-	good         Time             // it last answered well; [Never]: never
-	plain        int64            // 1<<r: its last good answer to a feed of rank r said nothing of a rate limit
-	pauses       []pauseRow       // of the host and of its domain
+	name   string
+	free   Time             // the last request to it was sent then
+	good   Time             // it last answered well; Never: it has not
+	turn   int64            // how many polls it has had: see [rankOfSlot]
+	served [ranks + 1]Owner // whose feed of each rank was polled last
+	site   pauseRow         // of all its feeds
+	fresh  pauseRow         // of those without a version
 }
 
 const (
@@ -35,21 +32,15 @@ const (
 	hostsCalm  = `select name from host where ready <= ?1 and ready >= ?3 and calm <= ?1 order by ready limit ?2 for update skip locked`
 	firstReady = `select ready from host where ready >= ?1 order by ready limit 1`
 
-	hostIfAbsent = `insert into host (name, domain) values (?1, ?2) on conflict (name) do nothing`
+	hostIfAbsent = `insert into host (name) values (?1) on conflict (name) do nothing`
 )
 
-// hostByName reads a host, once for each of its pauses.
-var hostByName = fmt.Sprintf(`select h.domain, h.free, h.turn, h.served_2, h.served_3, h.served_4, h.served_5, h.good, h.plain,
-	p.scope, p.until, p.why, p.step, p.url, p.token from host h left join pause p on p.scope in ('%s' || h.name, %s, %s) where h.name = ?1`,
-	scopeRateLimit, scopesOf(policy.ScopeHost, `h.name`), scopesOf(policy.ScopeDomain, `coalesce(?2, h.domain)`))
+// hostByName reads a site, once for each of its pauses.
+const hostByName = `select h.free, h.good, h.turn, h.served_2, h.served_3, h.served_4, h.served_5,
+	p.scope, p.until, p.why, p.step, p.url from host h left join pause p on p.scope in ('` + siteScope + `' || h.name, '` + newScope + `' || h.name) where h.name = ?1`
 
-// scopesOf returns the scopes that a host or domain has, in SQL: one for all ranks, and one for each.
-func scopesOf(kind, name string) string {
-	scopes := fmt.Sprintf(`'%s' || %s`, kind, name)
-	for r := range ranks {
-		scopes += fmt.Sprintf(`, '%s' || %s || ' %d'`, kind, name, r+1)
-	}
-	return scopes
+func newHostRow(name string) *hostRow {
+	return &hostRow{name: name, free: Never, good: Never, site: pauseRow{scope: siteScope + name, until: Never}, fresh: pauseRow{scope: newScope + name, until: Never}}
 }
 
 // odd is how far ahead a moment may be of the latest that it can be: clocks may go back a little.
@@ -58,83 +49,85 @@ const odd = time.Minute
 // scan reads a row of [hostByName].
 func (h *hostRow) scan(row Row) error {
 	var (
-		domain             sql.NullString
-		free, good, plain  sql.NullInt64
-		turn               sql.NullInt64
-		served             [4]sql.NullInt64
-		scope, why, url    sql.NullString
-		until, step, token sql.NullInt64
+		free, good, turn sql.NullInt64
+		served           [4]sql.NullInt64
+		scope, why, url  sql.NullString
+		until, step      sql.NullInt64
 	)
-	err := row.Scan(&domain, &free, &turn, &served[0], &served[1], &served[2], &served[3], &good, &plain, &scope, &until, &why, &step, &url, &token)
-	h.domain, h.free, h.turn, h.good, h.plain = domain.String, timeOf(free, 0), turn.Int64, timeOf(good, Never), plain.Int64
+	err := row.Scan(&free, &good, &turn, &served[0], &served[1], &served[2], &served[3], &scope, &until, &why, &step, &url)
+	h.free, h.good, h.turn = timeOf(free, Never), timeOf(good, Never), turn.Int64
 	for i, owner := range served {
 		h.served[RankNamed+Rank(i)] = Owner(owner.Int64)
 	}
+	p := &h.site
+	if scope.String == h.fresh.scope {
+		p = &h.fresh
+	}
 	if scope.Valid {
-		p := newPauseRow(scope.String, timeOf(until, Never), why.String, int(step.Int64), url.String)
-		p.token = Token(token.Int64)
-		h.pauses = append(h.pauses, p)
+		p.until, p.why, p.step, p.url = timeOf(until, Never), why.String, int(step.Int64), url.String
 	}
 	return err
 }
 
-// mayAsk returns when the host may be asked for a feed of a rank, and the pause that it has until then,
-// if it has one. A poll by hand of a feed of the operator waits for no pause.
-func (h *hostRow) mayAsk(r Rank, byHand bool, spacing time.Duration, now, since Time) (at Time, p *pauseRow) {
-	at = h.free
-	if at > now.Add(spacing+odd) { // or the spacing has been shortened
+// mayAsk returns when the site may be asked for a feed, and the pause that it has until then, if it has one.
+func (h *hostRow) mayAsk(hasVersion bool, spacing time.Duration, now, since Time) (at Time, p *pauseRow) {
+	if at = h.free.Add(spacing); h.free > now.Add(odd) { // damaged
 		at = now
 	}
 	if nameOf(h.name) != "" && spacing > 0 {
 		at = max(at, since.Add(spacing))
 	}
-	if p = h.paused(r, now); p == nil || byHand && r == RankOperator {
+	if p = h.paused(hasVersion, now); p == nil {
 		return at, nil
 	}
 	return max(at, p.until), p
 }
 
-// open returns the ranks for whose feeds the host may be asked now, whatever its spacing is.
-func (h *hostRow) open(now, since Time) (open []Rank) {
-	for r := RankOperator; int(r) <= ranks; r++ {
-		if at, _ := h.mayAsk(r, false, 0, now, since); at <= now {
-			open = append(open, r)
-		}
+// paused returns the longest pause that holds for a feed; nil if there is none.
+func (h *hostRow) paused(hasVersion bool, now Time) (longest *pauseRow) {
+	if h.site.holds(now) {
+		longest = &h.site
 	}
-	return open
-}
-
-// paused returns the longest pause that holds for feeds of a rank. Nil: there is none.
-func (h *hostRow) paused(r Rank, now Time) (longest *pauseRow) {
-	for i := range h.pauses {
-		if p := &h.pauses[i]; p.until > now && p.until <= now.Add(maxPause+odd) && p.holds(h, r, now) && (longest == nil || p.until > longest.until) {
-			longest = p
-		}
+	if !hasVersion && h.fresh.holds(now) && h.fresh.until > h.site.until {
+		longest = &h.fresh
 	}
 	return longest
 }
 
-// start records a request to the host, for a feed of a rank and owner. In this rank the next turn is
+// open returns the ranks for whose feeds the site may be asked now, whatever its spacing is: all or none.
+func (h *hostRow) open(now Time) (open []Rank) {
+	if h.site.holds(now) {
+		return nil
+	}
+	for r := RankOperator; int(r) <= ranks; r++ {
+		open = append(open, r)
+	}
+	return open
+}
+
+// start records a request to the site, for a feed of a rank and owner. In this rank the next turn is
 // the next owner's.
-func (h *hostRow) start(tx Tx, now Time, host Host, r Rank, owner Owner) {
-	h.free, h.turn, h.served[r] = now.Add(host.Spacing), h.turn+1, owner
-	tx.Exec(`update host set domain = ?2, free = ?3, turn = ?4, served_2 = ?5, served_3 = ?6, served_4 = ?7, served_5 = ?8 where name = ?1`,
-		h.name, host.Domain, int64(h.free), h.turn, int64(h.served[RankNamed]), int64(h.served[RankNamedNew]), int64(h.served[RankPublic]), int64(h.served[RankPublicNew]))
+func (h *hostRow) start(tx Tx, now Time, r Rank, owner Owner) {
+	h.free, h.turn, h.served[r] = now, h.turn+1, owner
+	tx.Exec(`update host set free = ?2, turn = ?3, served_2 = ?4, served_3 = ?5, served_4 = ?6, served_5 = ?7 where name = ?1`,
+		h.name, int64(h.free), h.turn, int64(h.served[RankNamed]), int64(h.served[RankNamedNew]), int64(h.served[RankPublic]), int64(h.served[RankPublicNew]))
 }
 
 // lockHosts locks the rows of hosts, and adds those that are missing.
-func lockHosts(tx Tx, domains map[string]string) (map[string]*hostRow, error) {
-	names := slices.Sorted(maps.Keys(domains))
+func lockHosts(tx Tx, names ...string) (map[string]*hostRow, error) {
+	names = slices.Clone(names)
+	slices.Sort(names)
+	names = slices.Compact(names)
 	rows := make(map[string]*hostRow, len(names))
 	for range 3 { // another node may remove a row before it is locked
 		for _, name := range names {
-			tx.Exec(hostIfAbsent, name, domains[name])
+			tx.Exec(hostIfAbsent, name)
 			tx.Lock(lockHost, name)
 		}
-		err := tx.Query(hostByName, each(names, func(name string) []any { return []any{name, domains[name]} }),
+		err := tx.Query(hostByName, each(names, func(name string) []any { return []any{name} }),
 			func(i int, row Row) error {
 				if rows[names[i]] == nil {
-					rows[names[i]] = &hostRow{name: names[i]}
+					rows[names[i]] = newHostRow(names[i])
 				}
 				return rows[names[i]].scan(row)
 			})
@@ -153,21 +146,21 @@ func lockHosts(tx Tx, domains map[string]string) (map[string]*hostRow, error) {
 func remakeHosts(tx Tx) {
 	tx.Log().Error("the name of a host is damaged: the rows of hosts are made again")
 	tx.Exec(`delete from host`)
-	tx.Exec(`insert into host (name, domain, free, ready, calm) select cast(host as text), max(domain), ?1 + max(spacing), ?1, ?1
-		from feed where url is not null and host > '' group by 1`, int64(tx.Now()))
+	tx.Exec(`insert into host (name, free, ready, calm) select cast(site as text), ?1, ?1, ?1
+		from feed where url is not null and site > '' group by 1`, int64(tx.Now()))
 }
 
-// feedPrefix begins the name of a host row of one feed: [Host] without a name is not paced.
+// feedPrefix begins the name of a row of one feed: a [Host] without a site is not paced.
 const feedPrefix = "feed "
 
 // row returns the name of the host row that a feed waits for.
 func (f *feedRow) row() string { return hostRowOf(f.id, f.host) }
 
 func hostRowOf(id ID, host Host) string {
-	if host.Name == "" {
+	if host.Site == "" {
 		return feedPrefix + hex.EncodeToString(id[:])
 	}
-	return host.Name
+	return host.Site
 }
 
 func nameOf(row string) string {
@@ -177,32 +170,44 @@ func nameOf(row string) string {
 	return row
 }
 
-// setReady sets when a host can be polled for its first feed of any rank, and for that of ranks 1 and 2. That
+// setReady sets when a site can be polled for its first feed of any rank, and for that of ranks 1 and 2. That
 // is never before the moment at which it is set, so claims do not have to look at what is left of
-// older values: see [Database.oldest].
-var setReady = func() string {
-	firsts := make([]string, ranks)
-	for i := range firsts {
-		firsts[i] = fmt.Sprintf(`select %d as rank, (select case when due > ?%d then due else cast(?%d as bigint) end from feed
-			where host = ?1 and %s = %d and due is not null order by due limit 1) as at`, i+1, i+2, i+2, rankColumn, i+1)
+// older values: see [Database.oldest]. setReadyNew is the same while feeds without a version wait longer.
+var setReady, setReadyNew = readySQL("", "?3"), readySQL("version > 0", "?3", "version = 0", "?4")
+
+func readySQL(conditions ...string) string {
+	var firsts []string
+	for r := RankOperator; int(r) <= ranks; r++ {
+		for i := 0; i < len(conditions); i += 2 {
+			of := ""
+			if conditions[i] != "" {
+				of = " and " + conditions[i]
+			}
+			free, wait := `cast(?2 as bigint) + spacing`, `cast(`+conditions[i+1]+` as bigint)`
+			firsts = append(firsts, fmt.Sprintf(`select %d as rank, (select case when due >= %s and due >= %s then due when %[2]s >= %[3]s then %[2]s else %[3]s end
+				from feed where site = ?1 and %[4]s = %[1]d and due is not null%[5]s order by due limit 1) as at`, r, free, wait, rankColumn, of))
+		}
 	}
 	return `update host set (calm, ready) = (select min(case when rank <= 2 then at end), min(at) from (` +
 		strings.Join(firsts, ` union all `) + `) firsts) where name = ?1`
-}()
+}
 
-// readyWhen sets when hosts can be polled next, by their rows, their pauses and their first feeds. It is
-// called by each transaction that lets a feed be due earlier, and the host is locked.
+// readyWhen sets when sites can be polled next, by their rows, their pauses and their first feeds. It is
+// called by each transaction that lets a feed be due earlier, and the site is locked.
 func readyWhen(tx Tx, hosts ...*hostRow) {
 	now := tx.Now()
 	for _, h := range hosts {
-		args := []any{h.name}
-		for r := RankOperator; int(r) <= ranks; r++ {
-			at := max(h.free, now)
-			if p := h.paused(r, now); p != nil {
-				at = max(at, p.until)
-			}
-			args = append(args, int64(at))
+		at, free := now, now.Add(-maxSitePause)
+		if h.site.holds(now) {
+			at = h.site.until
 		}
-		tx.Exec(setReady, args...)
+		if h.free != Never && h.free <= now.Add(odd) {
+			free = h.free
+		}
+		if h.fresh.holds(now) && h.fresh.until > at {
+			tx.Exec(setReadyNew, h.name, int64(free), int64(at), int64(h.fresh.until))
+		} else {
+			tx.Exec(setReady, h.name, int64(free), int64(at))
+		}
 	}
 }

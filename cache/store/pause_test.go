@@ -5,7 +5,6 @@ package store_test
 
 import (
 	"fmt"
-	"math/rand/v2"
 	"testing"
 	"time"
 
@@ -13,195 +12,280 @@ import (
 	"github.com/feedpollard/pollard/policy"
 )
 
-// site is a host with feeds of all ranks.
+// answer is what a site says to a poll.
+type answer struct {
+	refused bool
+	asked   time.Duration // of a refusal: how long it wants to be left alone; 0: it does not say
+	limited time.Duration // above 0: a rate limit is used up for so long
+	version bool          // it brings one
+}
+
+var (
+	good    = answer{version: true}
+	refusal = answer{refused: true}
+)
+
+// site is a site with feeds of the operator and of readers.
 type site struct {
 	*world
-	host   store.Host
-	owners map[string]store.Owner
+	host store.Host
 }
 
-// newSite makes feeds of each rank at a host: they were read for three days if their rank is of established ones.
-func newSite(t *testing.T, each int) *site {
-	s := &site{newWorld(t), store.Host{Name: "www.site.test", Domain: "site.test", Spacing: 2 * time.Second}, make(map[string]store.Owner)}
-	for day := range 3 {
-		for n := range each {
-			for rank, owner := range map[int]store.Owner{
-				1: store.Operator, 2: named(store.KindToken, n), 3: named(store.KindAddress, n), 4: named(store.KindPublic, n), 5: named(store.KindPublic, 100+n),
-			} {
-				if day == 2 || rank == 2 || rank == 4 {
-					url := fmt.Sprintf("https://www.site.test/%d/%d", rank, n)
-					s.read(url, owner, 100)
-					s.owners[url] = owner
-				}
-			}
-		}
-		s.now = s.now.Add(24 * time.Hour)
-	}
-	for url, owner := range s.owners {
-		if r, _ := s.record(url); int(r.Rank) != int(url[len("https://www.site.test/")]-'0') {
-			t.Fatalf("%s has rank %d", url, r.Rank)
-		}
-		s.answer(s.grant(url, owner), 0)
-		s.now = s.now.Add(s.host.Spacing)
-	}
-	return s
+func newSite(t *testing.T) *site {
+	return &site{newWorld(t), store.Host{Site: "site.test", Spacing: 2 * time.Second}}
 }
 
-// grant claims the poll of a feed, which has to be granted.
-func (s *site) grant(url string, by store.Owner) store.Lease {
+// feed makes the feed of a URL, which someone has asked for and which has a version, unless it is new.
+func (s *site) feed(url string, isNew bool) {
 	s.t.Helper()
-	l := s.ask(url, by)
+	l := s.ask(url)
 	if l.Denied != "" {
 		s.t.Fatalf("%s: %+v", url, l)
 	}
+	if isNew {
+		s.answer(l, answer{}, 0)
+	} else {
+		s.answer(l, good, 0)
+	}
+	s.now = s.now.Add(s.host.Spacing)
+}
+
+func (s *site) ask(url string) store.Lease {
+	l, err := s.s.Claim(s.t.Context(), store.Claim{ID: store.IDOf(url), URL: url, Hold: time.Hour, Own: true, Configured: true, Host: s.host})
+	s.must(err)
 	return l
 }
 
-func (s *site) ask(url string, by store.Owner) store.Lease {
-	lease, err := s.s.Claim(s.t.Context(), store.Claim{
-		ID: store.IDOf(url), URL: url, Hold: 10 * time.Minute, By: by, Configured: by == store.Operator, Host: s.host, Prefetch: true,
-	})
-	s.must(err)
-	return lease
-}
-
-// answer commits a good answer, or a refusal for so long; negative: it does not say for how long.
-func (s *site) answer(l store.Lease, refused time.Duration) {
-	o := store.Outcome{ID: l.ID, Token: l.Token, In: 10 * time.Minute, Hold: 10 * time.Minute, State: store.StateFresh, Host: l.Host}
+// answer commits what the site says. The next poll is after an interval, and not before the end of what was asked.
+func (s *site) answer(l store.Lease, a answer, interval time.Duration) {
+	o := store.Outcome{ID: l.ID, Token: l.Token, In: interval, Hold: time.Hour, State: store.StateFresh, Host: s.host}
 	switch {
-	case refused == 0:
-		o.Good = []policy.Good{{Host: s.host}}
-		o.Body = &store.Body{Version: l.Version + 1, Coding: "identity", Data: []byte("feed")}
-	default:
-		o.Pauses = []store.Pause{{Scope: "host " + s.host.Name, Domain: s.host.Domain, Why: policy.HintHostCooldown, Limited: true, For: max(0, refused)}}
-		o.NotBefore = max(refused, time.Hour)
-		o.In = o.NotBefore
+	case a.limited > 0:
+		o.Pauses = []store.Pause{{Site: s.host.Site, For: a.limited, Why: policy.HintRateLimit}}
+		o.NotBefore = a.limited
+	case a.refused:
+		o.Pauses = []store.Pause{{Site: s.host.Site, For: a.asked, Why: policy.HintHostCooldown}}
+		if o.NotBefore = a.asked; a.asked == 0 {
+			o.NotBefore = time.Hour
+		}
+	}
+	if !a.refused {
+		o.Good = []string{s.host.Site}
+	}
+	if a.version {
+		o.Body = &store.Body{Version: l.Version + 1, Coding: "identity", Data: []byte("x")}
 	}
 	s.must(s.s.Commit(s.t.Context(), o))
 }
 
-// waiting returns the ranks whose feeds wait for a pause of the host, and for how long in minutes.
-func (s *site) waiting() (waits [6]int) {
-	for rank := 1; rank <= 5; rank++ {
-		url := fmt.Sprintf("https://www.site.test/%d/0", rank)
-		s.now = s.now.Add(s.host.Spacing)
-		switch l := s.ask(url, s.owners[url]); l.Denied {
-		case "":
-			s.must(s.s.Commit(s.t.Context(), store.Outcome{ID: l.ID, Token: l.Token, Hold: l.Hold, Host: s.host}))
-		case store.DeniedPaused:
-			waits[rank] = int(l.Wait.Round(time.Minute) / time.Minute)
-			if l.Pause.Why != policy.HintHostCooldown || l.Pause.Rank == 0 || l.Pause.Rank > rank || l.Pause.URL == "" {
-				s.t.Errorf("rank %d waits because of %+v", rank, l.Pause)
-			}
-		default:
-			s.t.Fatalf("%s: %+v", url, l)
+// paused returns how long feeds of the site wait, in minutes: those with a version and those without one.
+func (s *site) paused() (all, fresh int) {
+	pauses, err := s.s.Pauses(s.t.Context())
+	s.must(err)
+	for _, p := range pauses {
+		minutes := int(p.For.Round(time.Minute) / time.Minute)
+		if fresh = max(fresh, minutes); !p.New {
+			all = minutes
 		}
 	}
-	return waits
+	return all, fresh
 }
 
-// A refusal holds for feeds of its rank and below. It lasts an hour; twice as long with each further one, unless
-// a good answer to a feed of the rank or a better one has come in between. It is never longer than was asked.
-func TestRefusalsByRank(t *testing.T) {
-	s := newSite(t, 8)
-	s.now = s.now.Add(time.Hour)
-	of := make(map[int]int)
-	answer := func(rank int, refused time.Duration) {
-		of[rank]++
-		url := fmt.Sprintf("https://www.site.test/%d/%d", rank, of[rank])
-		s.now = s.now.Add(s.host.Spacing)
-		s.answer(s.grant(url, s.owners[url]), refused)
+// A refusal pauses the site for an hour, twice as long with each further one unless a good answer came in between, for a
+// day at most, and never longer than it asked. The URL alone waits if it was refused before and the site has answered well
+// since. A rate limit pauses it until its reset, for ten minutes at most.
+func TestRefusals(t *testing.T) {
+	const week = 7 * 24 * time.Hour
+	s := newSite(t)
+	for n := range 12 {
+		s.feed(fmt.Sprint("https://site.test/", n), false)
 	}
+	fresh := 0
 	for _, step := range []struct {
-		rank    int
-		refused time.Duration // 0: a good answer
-		want    [6]int
+		what  string
+		url   int // of a feed; -1: of a new one
+		a     answer
+		sleep time.Duration // before
+		all   int           // minutes
+		fresh int
 	}{
-		{3, 7 * 24 * time.Hour, [6]int{3: 60, 4: 60, 5: 60}},
-		{2, 7 * 24 * time.Hour, [6]int{2: 60, 3: 60, 4: 60, 5: 60}},
-		{1, 0, [6]int{}}, // the host does not refuse everything
-		{3, -1, [6]int{3: 60, 4: 60, 5: 60}},
-		{0, 0, [6]int{}}, // an hour passes
-		{4, 0, [6]int{}}, // of a lower rank: that changes nothing
-		{3, -1, [6]int{3: 120, 4: 120, 5: 120}},
-		{0, 0, [6]int{3: 60, 4: 60, 5: 60}},
-		{0, 0, [6]int{}},
-		{3, 10 * time.Minute, [6]int{3: 10, 4: 10, 5: 10}},
-		{0, 0, [6]int{}},
-		{3, 7 * 24 * time.Hour, [6]int{3: 480, 4: 480, 5: 480}},
-		{2, 0, [6]int{}},
-		{3, 7 * 24 * time.Hour, [6]int{3: 60, 4: 60, 5: 60}},
+		{"a first refusal", 0, refusal, time.Hour, 60, 60},
+		{"a second one in a row", 1, refusal, 61 * time.Minute, 120, 120},
+		{"a third one, which asks for less", 2, answer{refused: true, asked: 10 * time.Minute}, 121 * time.Minute, 10, 10},
+		{"a fourth one, which asks for more", 3, answer{refused: true, asked: week}, 11 * time.Minute, 480, 480},
+		{"a good answer", 4, good, 481 * time.Minute, 0, 0},
+		{"the doubling has ended", 5, refusal, time.Hour, 60, 60},
+		{"a good answer", 4, good, 2 * time.Hour, 0, 0},
+		{"a URL that was refused before", 5, refusal, 2 * time.Hour, 0, 0},
+		{"a rate limit on a good answer", 6, answer{version: true, limited: time.Hour}, time.Minute, 10, 10},
+		{"a rate limit with a refusal", 5, answer{refused: true, limited: 5 * time.Minute}, time.Hour, 5, 5},
+		{"a new feed", -1, refusal, time.Hour, 0, 10},
+		{"another one", -1, refusal, 11 * time.Minute, 0, 10},
+		{"one that asks for less", -1, answer{refused: true, asked: 2 * time.Minute}, 11 * time.Minute, 0, 2},
+		{"a rate limit of a new feed", -1, answer{version: true, limited: 3 * time.Minute}, time.Hour, 0, 3},
 	} {
-		if step.rank == 0 {
+		s.now = s.now.Add(step.sleep)
+		url := fmt.Sprint("https://site.test/", step.url)
+		if step.url < 0 {
+			fresh++
+			url = fmt.Sprint("https://site.test/new/", fresh)
+		}
+		l := s.ask(url)
+		if l.Denied != "" {
+			t.Fatalf("%s: %+v", step.what, l)
+		}
+		s.answer(l, step.a, 0)
+		if all, fresh := s.paused(); all != step.all || fresh != step.fresh {
+			t.Errorf("%s: feeds wait %d minutes and new ones %d, want %d and %d", step.what, all, fresh, step.all, step.fresh)
+		}
+	}
+}
+
+// What a redirect led to, and no reader asked for, concerns its URL alone: anyone can make one.
+func TestRefusalOfATarget(t *testing.T) {
+	s := newSite(t)
+	s.feed("https://site.test/good", false)
+	target := "https://site.test/target"
+	s.must(s.s.Restore(t.Context(), []store.Saved{{Record: store.Record{ID: store.IDOf(target), URL: target, Polled: -1, Asked: -1, Hold: time.Hour, Host: s.host}}}))
+	l, err := s.s.Claim(t.Context(), store.Claim{ID: store.IDOf(target), URL: target, Hold: time.Hour, Host: s.host})
+	s.must(err)
+	s.answer(l, refusal, 0)
+	if all, fresh := s.paused(); all+fresh != 0 {
+		t.Errorf("feeds wait %d minutes and new ones %d", all, fresh)
+	}
+}
+
+// polls makes the polls of a week of feeds that are due each hour, and returns how many were answered and how many refused.
+func (s *site) polls(days int, answer func(url string) answer) (answered map[string]int, refused int) {
+	answered = make(map[string]int)
+	for end := s.now.Add(time.Duration(days) * 24 * time.Hour); s.now.Before(end); {
+		leases, wait, err := s.s.ClaimDue(s.t.Context(), store.DueQuery{Limit: 10})
+		s.must(err)
+		for _, l := range leases {
+			a := answer(l.URL)
+			if a.refused {
+				refused++
+			} else {
+				answered[l.URL]++
+			}
+			s.answer(l, a, time.Hour)
+		}
+		s.now = s.now.Add(max(wait, time.Second))
+	}
+	return answered, refused
+}
+
+// A subscription that always answers 429 leaves the other feeds of its site at least 99 of 100 polls, and a site that
+// refuses everything is asked seldom.
+func TestDeadSubscription(t *testing.T) {
+	const feeds, days = 20, 7
+	for _, tt := range []struct {
+		name    string
+		dead    []string
+		isNew   bool
+		all     bool
+		percent int
+		refused int // at most
+	}{
+		{"none", nil, false, false, 99, 0},
+		{"one that gave a version", []string{"https://site.test/dead"}, false, false, 99, days*24 + 1},
+		{"one that never did", []string{"https://site.test/dead"}, true, false, 99, days*24 + 1},
+		{"three that never did", []string{"https://site.test/dead", "https://site.test/dead2", "https://site.test/dead3"}, true, false, 99, 3*days*24 + 3},
+		{"the whole site", nil, false, true, 0, 15},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			s := newSite(t)
+			dead := make(map[string]bool)
+			for n := range feeds {
+				s.feed(fmt.Sprint("https://site.test/", n), false)
+			}
+			for _, url := range tt.dead {
+				s.feed(url, tt.isNew)
+				dead[url] = true
+			}
 			s.now = s.now.Add(time.Hour)
-		} else {
-			answer(step.rank, step.refused)
-		}
-		if got := s.waiting(); got != step.want {
-			t.Errorf("after rank %d, refused for %v: waits of %v minutes, want %v", step.rank, step.refused, got, step.want)
-		}
+			answered, refused := s.polls(days, func(url string) answer {
+				if dead[url] || tt.all {
+					return refusal
+				}
+				return good
+			})
+			all := 0
+			for _, n := range answered {
+				all += n
+			}
+			if all < feeds*days*23*tt.percent/100 || refused > tt.refused { // 23: an interval and the turn of 20 feeds
+				t.Errorf("%d polls of %d, and %d were refused, want %d at most", all, feeds*days*24, refused, tt.refused)
+			}
+		})
 	}
 }
 
-// A host refuses everything for a day. All its feeds find out, of all ranks and on three nodes, with few
-// requests and at most one for each URL.
-func TestSiteRefusesForADay(t *testing.T) {
-	for seed := range uint64(5) {
-		s := newSite(t, 8)
-		random := rand.New(rand.NewPCG(seed, 1))
-		asked := make(map[string]int)
-		all := 0
-		for began := s.now; s.now.Sub(began) < 24*time.Hour; s.now = s.now.Add(30 * time.Second) {
-			for range 3 {
-				leases, _, err := s.s.ClaimDue(t.Context(), store.DueQuery{Limit: 1 + random.IntN(3)})
-				s.must(err)
-				for _, l := range leases {
-					asked[l.URL]++
-					all++
-					s.answer(l, 24*time.Hour-s.now.Sub(began))
-				}
-			}
-			for url, by := range s.owners {
-				if random.IntN(100) == 0 { // a reader
-					if l := s.ask(url, by); l.Denied == "" {
-						asked[l.URL]++
-						all++
-						s.answer(l, 24*time.Hour-s.now.Sub(began))
-					}
-				}
-			}
+// A site with a limit of 100 requests in ten minutes, which another user of the address uses up in each seventh, is asked
+// one request into each of those at most.
+func TestSharedLimit(t *testing.T) {
+	s := newSite(t)
+	for n := range 20 {
+		s.feed(fmt.Sprint("https://site.test/", n), false)
+	}
+	const window = 10 * time.Minute
+	used := make(map[int64]int)
+	most := 0
+	_, refused := s.polls(3, func(string) answer {
+		n := s.now.UnixNano() / int64(window)
+		left := time.Duration((n+1)*int64(window) - s.now.UnixNano())
+		if used[n]++; n%7 == 0 {
+			most = max(most, used[n])
+			return answer{refused: true, limited: left}
 		}
-		for url, n := range asked {
-			if n > 1 {
-				t.Errorf("%s was asked %d times", url, n)
-			}
-		}
-		if all > 15 || all == 0 {
-			t.Errorf("%d requests of 40 feeds, want 15 at most", all)
-		}
+		return good
+	})
+	if most != 1 || refused == 0 {
+		t.Errorf("%d refusals, %d of them in one window", refused, most)
 	}
 }
 
-// A good answer ends the pause of a refusal only if its own poll was claimed later.
-func TestGoodAnswerToAnEarlierRequest(t *testing.T) {
-	s := newSite(t, 5)
-	s.now = s.now.Add(time.Hour)
-	claim := func(n int) store.Lease {
-		s.now = s.now.Add(s.host.Spacing)
-		url := fmt.Sprintf("https://www.site.test/3/%d", n)
-		return s.grant(url, s.owners[url])
+// A poll at a host with a spacing of its own waits for that since the last request to the site.
+func TestSpacingOfAHost(t *testing.T) {
+	s := newSite(t)
+	s.feed("https://site.test/1", false)
+	slow := store.Claim{ID: store.IDOf("https://slow.site.test/"), URL: "https://slow.site.test/", Hold: time.Hour, Host: store.Host{Site: s.host.Site, Spacing: time.Minute}}
+	l, err := s.s.Claim(t.Context(), slow)
+	if s.must(err); l.Denied != store.DeniedBusy || l.Wait != 58*time.Second {
+		t.Errorf("the slow host: %+v, want busy for 58 s", l)
 	}
-	early, late := claim(1), claim(2)
-	s.answer(late, -1)
-	s.answer(early, 0)
-	if got, want := s.waiting(), [6]int{3: 60, 4: 60, 5: 60}; got != want {
-		t.Errorf("after a good answer to an earlier request: waits of %v minutes, want %v", got, want)
+	s.now = s.now.Add(58 * time.Second)
+	l, err = s.s.Claim(t.Context(), slow)
+	if s.must(err); l.Denied != "" {
+		t.Errorf("the slow host: %+v", l)
 	}
-	s.now = s.now.Add(2 * time.Hour)
-	early, late = claim(3), claim(4)
-	s.answer(early, -1)
-	s.answer(late, 0)
-	if got := s.waiting(); got != [6]int{} {
-		t.Errorf("after a good answer to a later request: waits of %v minutes", got)
+	s.now = s.now.Add(2 * time.Second)
+	if l := s.ask("https://site.test/2"); l.Denied != "" {
+		t.Errorf("the other host: %+v", l)
+	}
+}
+
+// A URL that redirects led to, and that asked to be left alone, is not asked by way of another redirect either.
+func TestHopObeysThePauseOfItsURL(t *testing.T) {
+	s := newSite(t)
+	target := store.IDOf("https://other.test/feed")
+	l := s.ask("https://site.test/1")
+	s.must(s.s.Commit(t.Context(), store.Outcome{ID: l.ID, Token: l.Token, In: time.Hour, Host: s.host, Hops: map[store.ID]time.Duration{target: 72 * time.Hour}}))
+	l = s.ask("https://site.test/2")
+	for range 2 {
+		hop := store.Hop{To: target, Host: store.Host{Site: "other.test", Spacing: 2 * time.Second}}
+		wait, err := s.s.Hop(t.Context(), hop)
+		if s.must(err); wait < 71*time.Hour || wait > 72*time.Hour {
+			t.Errorf("the hop waits %v, want 72 h", wait)
+		}
+		hop.To = store.IDOf("https://other.test/another")
+		if wait, err := s.s.Hop(t.Context(), hop); err != nil || wait > 0 {
+			t.Errorf("a hop to another URL: %v, %v", wait, err)
+		}
+		s.now = s.now.Add(time.Minute)
+	}
+	s.now = s.now.Add(72 * time.Hour)
+	if wait, err := s.s.Hop(t.Context(), store.Hop{To: target, Host: store.Host{Site: "other.test"}}); err != nil || wait > 0 {
+		t.Errorf("after the pause: %v, %v", wait, err)
 	}
 }

@@ -74,14 +74,14 @@ func (d *Database) records(ctx context.Context, sql string, lists [][]any) ([]Re
 func (d *Database) Pauses(ctx context.Context) ([]Pause, error) {
 	return read(ctx, d, func(tx Tx) (pauses []Pause, err error) {
 		now := tx.Now()
-		err = tx.Query(`select scope, until, why, step, url from pause where until > ?1 and scope not like 'limited %' order by scope`, one(int64(now)),
+		err = tx.Query(`select scope, until, why, step, url from pause where until > ?1 and (scope like 'site %' or scope like 'new %') order by scope`, one(int64(now)),
 			func(_ int, row Row) error {
 				var scope, why string
 				var until, step int64
 				var url sql.NullString
 				err := row.Scan(&scope, &until, &why, &step, &url)
-				if p := newPauseRow(scope, Time(until), why, int(step), url.String).pause(now); p.For > 0 && p.For <= maxPause+odd {
-					pauses = append(pauses, p)
+				if p := (pauseRow{scope, Time(until), why, int(step), url.String}); p.holds(now) {
+					pauses = append(pauses, p.shown(now))
 				}
 				return err
 			})

@@ -21,17 +21,19 @@ type feedRow struct {
 	n        int64 // 0: not stored yet
 	id       ID
 	url      string
-	known    bool // it has a URL; without one, only last, hopped, earliest and until are of use
+	known    bool // it has a URL; without one, only last, earliest and until are of use
 	damaged  bool // its ID is not that of its URL: nothing but n may be of use
 	mended   bool // moments that cannot be were ignored
+	earlier  bool // an earlier version of the tables wrote it: host is that of its URL, and no site
 	token    Token
 	next     Time
 	place    Time // among the feeds of its host; End: it has none
 	hold     time.Duration
 	last     Time
-	hopped   Time
 	asked    Time
+	first    Time // a reader asked for it at its own address; Never: only redirects have led to it
 	earliest Time // its origin asked not to be polled before
+	refused  Time // a poll was refused last
 	until    Time // it is deleted then if it has no URL
 
 	established bool
@@ -50,13 +52,11 @@ type feedRow struct {
 	state      State
 	configured bool
 	host       Host
+	points     string // URL to which it redirects permanently; empty if it does not
 	pollState  []byte
 	feedState  []byte
 
-	configuredUntil Time  // a node has it in its configuration until then; Never: not known
-	moment          Time  // that it has reserved among the polls of its domain; Never: none
-	followed        Time  // a redirect of it was followed last
-	waiting         int64 // the place of the first feed that waits to follow a redirect to the URL; 0: none
+	configuredUntil Time // a node has it in its configuration until then; Never: not known
 }
 
 // feedColumn is a column of the table feed.
@@ -74,11 +74,11 @@ var feedColumns = []feedColumn{
 		}
 		return f.url
 	}, func(f *feedRow, v any) { f.url, f.known = v.(string) }},
-	{"host", func(f *feedRow) any { return f.row() }, func(f *feedRow, v any) {
+	{"tables_3", func(f *feedRow) any { return 3 * number(!f.earlier) }, func(f *feedRow, v any) { f.earlier = v != int64(3) }}, // see [versions]
+	{"site", func(f *feedRow) any { return f.row() }, func(f *feedRow, v any) {
 		name, _ := v.(string)
-		f.host.Name = nameOf(name)
+		f.host.Site = nameOf(name)
 	}},
-	textColumn("domain", func(f *feedRow) *string { return &f.host.Domain }),
 	numberColumn("spacing", func(f *feedRow) *time.Duration { return &f.host.Spacing }),
 	{"not_established", func(f *feedRow) any { return number(!f.established) }, func(f *feedRow, v any) { f.established = v == int64(0) }},
 	numberColumn("owner", func(f *feedRow) *Owner { return &f.owner }),
@@ -94,14 +94,20 @@ var feedColumns = []feedColumn{
 	numberColumn("token", func(f *feedRow) *Token { return &f.token }),
 	timeColumn("next", End, func(f *feedRow) *Time { return &f.next }),
 	numberColumn("hold", func(f *feedRow) *time.Duration { return &f.hold }),
-	timeColumn("moment", Never, func(f *feedRow) *Time { return &f.moment }),
-	timeColumn("followed", Never, func(f *feedRow) *Time { return &f.followed }),
-	numberColumn("waiting", func(f *feedRow) *int64 { return &f.waiting }),
 	timeColumn("last", Never, func(f *feedRow) *Time { return &f.last }),
-	timeColumn("hopped", Never, func(f *feedRow) *Time { return &f.hopped }),
 	timeColumn("earliest", Never, func(f *feedRow) *Time { return &f.earliest }),
 	timeColumn("until", Never, func(f *feedRow) *Time { return &f.until }),
 	timeColumn("asked", Never, func(f *feedRow) *Time { return &f.asked }),
+	{"first", func(f *feedRow) any { return int64(max(f.first, 0)) }, func(f *feedRow, v any) {
+		switch n, known := v.(int64); {
+		case !known: // a row of version 2 of the tables: targets of redirects had none
+			f.first = f.asked
+		case n > 0:
+			f.first = Time(n)
+		}
+	}},
+	timeColumn("refused", Never, func(f *feedRow) *Time { return &f.refused }),
+	textColumn("points", func(f *feedRow) *string { return &f.points }),
 	numberColumn("version", func(f *feedRow) *int64 { return &f.version }),
 	{"taken", func(f *feedRow) any { return f.taken() }, func(*feedRow, any) {}},
 	numberColumn("size", func(f *feedRow) *int64 { return &f.size }),
@@ -155,7 +161,7 @@ var (
 
 const (
 	lockFeed     = `select n from feed where id = ?1`
-	feedIfAbsent = `insert into feed (id, until, unused) values (?1, 0, 0) on conflict (id) do nothing`
+	feedIfAbsent = `insert into feed (id, until, tables_3) values (?1, 0, 3) on conflict (id) do nothing`
 )
 
 // scanFeed reads a row of [selectFeed], and of columns that follow.
@@ -167,6 +173,7 @@ func scanFeed(row Row, more ...any) (f feedRow, err error) {
 	for i := range values {
 		into = append(into, &values[i])
 	}
+	f.first = Never
 	err = row.Scan(append(into, more...)...)
 	for i, c := range feedColumns {
 		c.set(&f, values[i])
@@ -180,7 +187,7 @@ func scanFeed(row Row, more ...any) (f feedRow, err error) {
 
 // newFeed returns the row of a feed of which nothing is known.
 func newFeed(id ID) feedRow {
-	return feedRow{id: id, next: End, place: End, last: Never, hopped: Never, asked: Never, earliest: Never, until: Never, configuredUntil: Never, moment: Never, followed: Never, state: StateCold}
+	return feedRow{id: id, next: End, place: End, last: Never, asked: Never, first: Never, earliest: Never, refused: Never, until: Never, configuredUntil: Never, state: StateCold}
 }
 
 // Text returns a string as each database can keep it: without zero bytes, and in UTF-8.
@@ -218,8 +225,8 @@ func (f *feedRow) mend(now Time) {
 		moment       *Time
 		latest, then Time
 	}{
-		{&f.last, now.Add(odd), now}, {&f.hopped, now.Add(odd), now}, {&f.asked, now.Add(odd), now}, {&f.earliest, now.Add(maxPause + odd), Never},
-		{&f.moment, now.Add(maxReserved), Never}, {&f.configuredUntil, now.Add(configuredFor + odd), now}, {&f.followed, now.Add(odd), now},
+		{&f.last, now.Add(odd), now}, {&f.asked, now.Add(odd), now}, {&f.first, now.Add(odd), now}, {&f.refused, now.Add(odd), now}, {&f.earliest, now.Add(maxPause + odd), Never},
+		{&f.configuredUntil, now.Add(configuredFor + odd), now},
 		{&f.next, latest, now}, {&f.place, max(f.next, now.Add(sleep)).Add(odd), f.next},
 	} {
 		if *m.moment > m.latest && *m.moment != End {
@@ -249,8 +256,8 @@ func (f *feedRow) record(now Time) Record {
 	}
 	return Record{
 		ID: f.id, URL: f.url, Token: f.token, In: in.Sub(now), Hold: f.hold,
-		Polled: f.last.ago(now), Asked: f.asked.ago(now), Hopped: f.hopped.ago(now), NotBefore: max(0, f.earliest.Sub(now)),
-		Version: uint64(f.version), State: f.state, Host: f.host, Configured: f.configured, Rank: f.rank(), Owner: f.owner,
+		Polled: f.last.ago(now), Asked: f.asked.ago(now), NotBefore: max(0, f.earliest.Sub(now)),
+		Version: uint64(f.version), State: f.state, Host: f.host, Points: f.points, Configured: f.configured, Rank: f.rank(), Owner: f.owner,
 		PollState: f.pollState, FeedState: f.feedState,
 	}
 }
@@ -266,7 +273,7 @@ func (f *feedRow) due() any {
 	case f.version == 0 && !f.configured:
 		return nil
 	}
-	return max(f.next, f.moment).column()
+	return f.next.column()
 }
 
 // ahead is how far before the present the place of a feed is for which a reader waits.
@@ -311,8 +318,8 @@ func lockFeeds(tx Tx, ids []ID) (map[ID]*feedRow, error) {
 }
 
 // lockAll locks hosts and then feeds, of which it adds the first that are missing, so many.
-func lockAll(tx Tx, domains map[string]string, added int, ids ...ID) (map[string]*hostRow, map[ID]*feedRow, error) {
-	hosts, err := lockHosts(tx, domains)
+func lockAll(tx Tx, names []string, added int, ids ...ID) (map[string]*hostRow, map[ID]*feedRow, error) {
+	hosts, err := lockHosts(tx, names...)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -348,7 +355,7 @@ func number(b bool) int64 {
 // taken returns what the row takes with its body, in bytes.
 func (f *feedRow) taken() int64 {
 	const others = 512 // of its columns, and of indexes
-	return others + f.size + int64(len(f.url)+len(f.pollState)+len(f.feedState))
+	return others + f.size + int64(len(f.url)+len(f.points)+len(f.pollState)+len(f.feedState))
 }
 
 // bytesOrNull returns nil as null.

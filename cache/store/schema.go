@@ -29,7 +29,7 @@ func Steps(numbers, bytes string) [][]string {
 // writes no row and drops no table or column: with a million feeds it takes seconds, and needs
 // no more space than its indexes. It renames a column that claims and commits write: those of an
 // earlier program fail, which then takes the store as away.
-var versions = []string{version1, version2}
+var versions = []string{version1, version2, version3}
 
 // Claims find feeds through their hosts, so one paused host with thousands of feeds that
 // are due costs a claim nothing. Therefore no index is on feed.next.
@@ -72,7 +72,7 @@ create table feed (
 	                                        -- waits, and a day later if none has asked; null: it has none
 	hold       bigint not null default 0,
 	last       bigint,                      -- the last claim; null: never
-	hopped     bigint,                      -- a redirect to the URL was followed last; null: never
+	hopped     bigint,                      -- unused
 	earliest   bigint,                      -- the origin asked not to be polled before; null: it did not
 	until      bigint,                      -- a row without a URL is deleted then
 	asked      bigint,                      -- a reader asked last; null: never
@@ -140,10 +140,9 @@ alter table feed rename column class to not_established;
 -- the moment that it has reserved among the polls of its domain; null: none
 alter table feed add column moment bigint;
 
--- a redirect of it was followed last; null: never
+-- unused, as the next
 alter table feed add column followed bigint;
 
--- the rank and the second of the first of the feeds that wait to follow a redirect to the URL; null: none
 alter table feed add column waiting bigint;
 
 -- the operator's configuration has the feed, as a node said last, until then; null: not known
@@ -186,3 +185,25 @@ alter table pause add column url text;
 
 -- of the poll that was refused; null: not known
 alter table pause add column token bigint`
+
+const version3 = `
+-- each claim and commit writes it, and each step renames it: statements of the version before fail then
+alter table feed rename column unused to tables_3;
+
+-- the host that was polled is now the site: see feedurl.URL.Site
+alter table feed rename column host to site;
+
+-- a reader first asked for it at its own address; 0: none has; null: not known, so as asked
+alter table feed add column first bigint;
+
+-- the last refusal of a poll; null: none
+alter table feed add column refused bigint;
+
+-- the URL to which it redirects permanently; null: it does not
+alter table feed add column points text;
+
+-- 1: someone who knows that it has changed wants it to be polled
+alter table feed add column wanted bigint;
+
+-- the owners that asked in the last 30 days, with the day
+alter table feed add column owners {bytes}`

@@ -12,10 +12,10 @@
 // lease has a token, which is never given again. An outcome is what the poll changes. To commit it
 // ends the lease.
 //
-// A host is the server that a poll asks. It is left alone for its spacing after each poll, and
-// for the pauses that it asked for.
+// A site is what polls ask, and is paced and paused as one. It is left alone for the spacing after each
+// poll and each hop of a redirect, and for the pauses that its refusals begin.
 //
-// An owner is a party that feeds count for. Owners share the host's polls and the store's space.
+// An owner is a party that feeds count for. Owners share the site's polls and the store's space.
 package store
 
 import (
@@ -83,13 +83,13 @@ type Claim struct {
 	// Floor, if above 0, asks for a poll by hand or because of a push: it is granted before the feed is
 	// due if the URL was asked so long ago.
 	Floor time.Duration
-	// ByHand says that a person asks: a feed of rank 1 does not wait for pauses of its host.
-	ByHand bool
 	// Configured says that the node has the feed in its configuration. It is configured for two days then,
 	// and ClaimDue grants it though it has no version.
 	Configured bool
 	// By is the owner that has asked for the feed; 0: none has.
 	By Owner
+	// Own says that a reader has asked for it at its own address, not only at one that points to it.
+	Own bool
 	// Queue has the claim wait for its turn among the feeds of its host. If it is denied as
 	// busy, ClaimDue may grant it in the next minutes. Without Queue, the claim is granted as
 	// soon as the host is free.
@@ -106,15 +106,14 @@ type (
 	Pause = policy.Pause
 )
 
-// Refusal says why a claim or a hop was not granted. The empty one is a grant.
+// Refusal says why a claim was not granted. The empty one is a grant.
 type Refusal string
 
 // The reasons for a refusal.
 const (
-	DeniedNotDue Refusal = "not-due" // the feed is not due, or the URL was asked a short time ago
+	DeniedNotDue Refusal = "not-due" // the feed is not due
 	DeniedBusy   Refusal = "busy"    // the host was asked less than its spacing ago
-	DeniedPaused Refusal = "paused"  // the host or its domain has asked for a pause
-	DeniedTaken  Refusal = "taken"   // of a hop: the URL is a feed with polls of its own
+	DeniedPaused Refusal = "paused"  // the host has asked for a pause
 )
 
 // Lease answers a claim.
@@ -137,7 +136,6 @@ type Record struct {
 	Hold   time.Duration // what ClaimDue moves the next poll by
 	Polled time.Duration // since the last grant; negative: never granted
 	Asked  time.Duration // since a reader asked last, on any node; negative: never
-	Hopped time.Duration // since a redirect was last followed to the URL; negative: never
 	// NotBefore is how long the origin still asks not to be polled, whatever In is; 0: it
 	// does not.
 	NotBefore time.Duration
@@ -146,6 +144,7 @@ type Record struct {
 	PollState []byte // small, and changes with each poll
 	FeedState []byte // changes seldom
 	Host      Host   // as of the last claim or commit
+	Points    string // URL to which the feed's own redirects permanently; empty if it does not
 
 	Configured bool
 	Rank       Rank
@@ -189,37 +188,18 @@ type DueQuery struct {
 // Asked is when readers asked for a feed, and of which owners they are.
 type Asked struct {
 	Ago time.Duration // since the last reader; negative: none has asked
+	Own bool          // one has asked at the feed's own address since the last Touch
 	By  []Owner       // that have asked since the last Touch
 	// FeedState returns another one for the record's, or nil to leave it. It may be called several
 	// times. Nil: it stays.
 	FeedState func(state []byte) []byte
 }
 
-// Hop asks to follow a redirect to a URL. If it is granted, the host and the URL count as asked
-// at this moment.
+// Hop asks to follow a redirect of a poll.
 type Hop struct {
-	ID ID // of the URL
-	// From is the feed that is polled: the slot counts as its, and the hop has its rank.
-	From ID
-	// First says that it never had a version. If it is of rank 1 to 3, it may follow one redirect to a URL
-	// that was asked a short time ago, unless the URL or its host has asked for a pause: so the second
-	// address of a feed works when it is added.
-	First bool
-	// Prefetch is that of [Claim].
-	Prefetch bool
-	// Floor is how long ago the last poll of the URL, or the last hop to it, must be.
-	Floor time.Duration
-	// Yield denies the hop if the URL is a feed whose polling has not ended: feeds that
-	// redirect to it must not decide when it is polled. Without Yield, its next poll is at least
-	// Floor from now.
-	Yield bool
-	Host  Host
-}
-
-// Passage answers a hop.
-type Passage struct {
-	Denied Refusal // empty: granted
-	Wait   time.Duration
+	To   ID   // [IDOf] the URL to which it leads
+	New  bool // the feed that is polled has no version
+	Host Host // of that URL
 }
 
 // Outcome is what a poll changes.
@@ -238,12 +218,14 @@ type Outcome struct {
 	// Withdraw drops the stored body, and with it the version.
 	Withdraw bool
 	Host     Host
-	// Pauses are what hosts asked for in the poll: with [policy.HintRateLimit] what is left of a good
-	// answer's rate limit, otherwise a refusal, which holds for feeds of the same rank and below.
+	// Points is the URL to which the feed's own redirects permanently; empty if it does not. Nil: as it was.
+	Points *string
+	// Pauses are what sites asked for in the poll: see [hostRow.refused] and [hostRow.limited].
 	Pauses []Pause
-	// Good are the hosts that answered well in it: pauses that hold for the feed's rank end, and those of
-	// their domains do not hold for them for two days.
-	Good []policy.Good
+	// Good are the sites that answered well in it.
+	Good []string
+	// Hops are how long URLs to which redirects led asked not to be asked again.
+	Hops map[ID]time.Duration
 	// NotBefore is how long the origin asks not to be polled. It counts even if the feed is
 	// forgotten. 0: the origin does not ask for that.
 	NotBefore time.Duration
@@ -262,7 +244,7 @@ type Saved struct {
 	Body *Body // nil: none
 	// New leaves a record alone that is there already. If it is Configured, that feed is as well, for two days.
 	New bool
-	// Pause is that of a host or domain, which is restored in place of a record. Nil: none.
+	// Pause is that of a host, which is restored in place of a record. Nil: none.
 	Pause *Pause
 }
 
@@ -316,8 +298,7 @@ type Totals struct {
 // one that was polled when that was noticed and then forgotten.
 type Store interface {
 	// Claim asks for the right to poll a feed. The lease has the record as it is after the call,
-	// granted or not. A feed that is not known gets a record and is due at once, even if a
-	// redirect has just been followed to its URL. After an error no poll may be made.
+	// granted or not. A feed that is not known gets a record and is due at once. After an error no poll may be made.
 	Claim(ctx context.Context, c Claim) (Lease, error)
 
 	// ClaimDue grants up to q.Limit feeds that are due: at most one of each host, and the
@@ -326,8 +307,9 @@ type Store interface {
 	// not configured. If it grants fewer than q.Limit, wait is when to ask again.
 	ClaimDue(ctx context.Context, q DueQuery) (leases []Lease, wait time.Duration, err error)
 
-	// Hop asks for the right to follow a redirect of a claimed poll to another URL.
-	Hop(ctx context.Context, hop Hop) (Passage, error)
+	// Hop records a request to a site for a redirect. If the site or the URL must not be asked now, it returns when to
+	// ask again.
+	Hop(ctx context.Context, hop Hop) (wait time.Duration, err error)
 
 	// Commit stores the outcome of a poll in one atomic step. It fails with [ErrFenced] if the
 	// token is not the record's any more. The outcome is durable when Commit returns if it has a
@@ -381,7 +363,7 @@ type Store interface {
 	// remembered.
 	Restore(ctx context.Context, saved []Saved) error
 
-	// Pauses returns the pauses of hosts and domains that are in force.
+	// Pauses returns the pauses of hosts that are in force.
 	Pauses(ctx context.Context) ([]Pause, error)
 
 	// Watch calls see for each change of any node until ctx ends or see fails. The first is
@@ -390,6 +372,9 @@ type Store interface {
 
 	// Totals returns sums over all feeds. They may be some minutes old.
 	Totals(ctx context.Context) (Totals, error)
+	// Slow returns sites of whose feeds one poll each takes longer, at their spacing, and sites that refuse
+	// polls again and again while they answer others: 20 at most.
+	Slow(ctx context.Context, longest time.Duration) ([]SlowSite, error)
 
 	// Secret returns the random key of the store, which is the same for all nodes. The first call
 	// makes it. It is in no export.

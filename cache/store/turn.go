@@ -28,13 +28,13 @@ func rankOfSlot(n int64, waiting []Rank) Rank {
 
 var (
 	// waitingOf finds whether feeds of a host and rank have a place between two moments.
-	waitingOf = `select 1 from feed where host = ?1 and ` + rankColumn + ` = ?2 and due >= ?3 and due <= ?4 limit 1`
+	waitingOf = `select 1 from feed where site = ?1 and ` + rankColumn + ` = ?2 and due >= ?3 and due <= ?4 and (?5 = 0 or version > 0) limit 1`
 	// firstOfRank finds the first of them, and firstOfOwner that of the owner whose turn it is.
-	firstOfRank = selectFeed + ` from feed f where host = ?1 and ` + rankColumn + ` = ?2 and due >= ?3 and due <= ?4
+	firstOfRank = selectFeed + ` from feed f where site = ?1 and ` + rankColumn + ` = ?2 and due >= ?3 and due <= ?4 and (?5 = 0 or version > 0)
 		order by due limit 1 for update skip locked`
-	firstOfOwner = selectFeed + ` from feed f where host = ?1 and ` + rankColumn + ` = ?2 and due >= ?3 and due <= ?4 and owner = (
-			select coalesce(min(case when owner > ?5 then owner end), min(owner))
-			from (select owner from feed where host = ?1 and ` + rankColumn + ` = ?2 and due >= ?3 and due <= ?4 order by due limit 10000) longest)
+	firstOfOwner = selectFeed + ` from feed f where site = ?1 and ` + rankColumn + ` = ?2 and due >= ?3 and due <= ?4 and (?5 = 0 or version > 0) and owner = (
+			select coalesce(min(case when owner > ?6 then owner end), min(owner))
+			from (select owner from feed where site = ?1 and ` + rankColumn + ` = ?2 and due >= ?3 and due <= ?4 and (?5 = 0 or version > 0) order by due limit 10000) longest)
 		order by due limit 1 for update skip locked`
 )
 
@@ -43,11 +43,14 @@ type search struct {
 	host     *hostRow
 	ranks    []Rank // of which a feed may be asked; then of which one waits
 	from, to Time
+	now      Time
 	found    *feedRow // nil: none waits
 }
 
-// args are those of a query for feeds of a rank.
-func (s *search) args(r Rank) []any { return []any{s.host.name, int64(r), int64(s.from), int64(s.to)} }
+// args are those of a query for feeds of a rank: while those without a version wait, of the others.
+func (s *search) args(r Rank) []any {
+	return []any{s.host.name, int64(r), int64(s.from), int64(s.to), number(s.host.fresh.holds(s.now))}
+}
 
 // findRanks leaves of the ranks of each search those of which a feed waits.
 func findRanks(tx Tx, all []*search) error {
@@ -98,7 +101,7 @@ func findTurn(tx Tx, all []*search) error {
 // turnOf reports whether feeds of a rank have the next poll of the host, of those that wait. Unless
 // feeds that are due are prefetched, only those count for which a reader waits.
 func (h *hostRow) turnOf(tx Tx, now Time, r Rank, prefetched bool) (bool, error) {
-	s := h.waiting(now, h.open(now, tx.Since()), prefetched)
+	s := h.waiting(now, h.open(now), prefetched)
 	if err := findRanks(tx, []*search{s}); err != nil {
 		return false, err
 	}
@@ -111,7 +114,7 @@ func (h *hostRow) turnOf(tx Tx, now Time, r Rank, prefetched bool) (bool, error)
 
 // waiting searches for a feed for which a reader waits, or that is due if those are prefetched.
 func (h *hostRow) waiting(now Time, ranks []Rank, prefetched bool) *search {
-	s := &search{host: h, ranks: ranks, from: now - ahead - Time(maxWaiting)}
+	s := &search{host: h, ranks: ranks, from: now - ahead - Time(maxWaiting), now: now}
 	if prefetched {
 		s.to = now
 	}

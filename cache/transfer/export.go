@@ -35,12 +35,12 @@ type exported struct {
 	State store.State `json:"state,omitempty"`
 	Hold  float64     `json:"hold_seconds,omitempty"`
 	Space float64     `json:"spacing_seconds,omitempty"`
-	// NotBefore is until when the origin asks not to be polled, and LastHop when a redirect
-	// was last followed to the URL.
-	NotBefore *time.Time      `json:"not_before,omitempty"`
-	LastHop   *time.Time      `json:"last_hop,omitempty"`
-	Facts     json.RawMessage `json:"facts,omitempty"`
-	Memo      json.RawMessage `json:"memo,omitempty"`
+	// NotBefore is until when the origin asks not to be polled.
+	NotBefore *time.Time `json:"not_before,omitempty"`
+	// Points is the URL to which the feed's own redirects permanently.
+	Points string          `json:"points,omitempty"`
+	Facts  json.RawMessage `json:"facts,omitempty"`
+	Memo   json.RawMessage `json:"memo,omitempty"`
 
 	Version uint64 `json:"version,omitempty"`
 	Coding  string `json:"coding,omitempty"`
@@ -52,7 +52,7 @@ type exported struct {
 	ContentType  string `json:"content_type,omitempty"`
 	Body         string `json:"body,omitempty"`
 
-	// Pause makes the line that of a host's pause instead of a feed.
+	// Pause makes the line that of a site's pause instead of a feed.
 	Pause *exportedPause `json:"pause,omitempty"`
 	// Forgotten makes it what is remembered of a feed without its URL, until NextPoll: its ID.
 	Forgotten string `json:"forgotten,omitempty"`
@@ -64,9 +64,11 @@ type exportedAsker struct {
 	At    time.Time `json:"at"`    // on that day
 }
 
-// exportedPause is the pause of a host or domain in an export.
+// exportedPause is the pause of a site in an export.
 type exportedPause struct {
-	Scope string    `json:"scope"` // as [policy.Pause] has it
+	Site  string    `json:"site,omitempty"`
+	New   bool      `json:"new,omitempty"`   // of its feeds alone that never gave a version
+	Scope string    `json:"scope,omitempty"` // of an export by an earlier version: "host <name>", and the rank of feeds
 	Until time.Time `json:"until"`
 	Why   string    `json:"why"`
 	Step  int       `json:"step,omitempty"`
@@ -81,18 +83,18 @@ const day = 24 * time.Hour
 // exportPage is how many records are read at once.
 const exportPage = 64
 
-// Export writes the pauses of hosts, all feeds of a store, and what is remembered of forgotten ones as
+// Export writes the pauses of sites, all feeds of a store, and what is remembered of forgotten ones as
 // lines of JSON, for [Import]. report is called from time to time with the number of feeds so far.
 func Export(ctx context.Context, s store.Store, w io.Writer, report func(feeds int64)) error {
 	pauses, err := s.Pauses(ctx)
 	if err != nil {
-		return fmt.Errorf("reading the pauses of hosts: %w", err)
+		return fmt.Errorf("reading the pauses of sites: %w", err)
 	}
 	read := time.Now()
 	out, count := json.NewEncoder(w), int64(0)
 	out.SetEscapeHTML(false)
 	for _, p := range pauses {
-		if err := out.Encode(exported{Pause: &exportedPause{p.Scope, read.Add(p.For).UTC(), p.Why, p.Step, p.URL}}); err != nil {
+		if err := out.Encode(exported{Pause: &exportedPause{Site: p.Site, New: p.New, Until: read.Add(p.For).UTC(), Why: p.Why, Step: p.Step, URL: p.URL}}); err != nil {
 			return fmt.Errorf("writing: %w", err)
 		}
 	}
@@ -144,8 +146,8 @@ func exportRecord(ctx context.Context, s store.Store, r store.Record, now time.T
 	}
 	l := &exported{
 		URL: r.URL, NextPoll: never, Configured: r.Configured, State: r.State, Hold: r.Hold.Seconds(), Space: r.Host.Spacing.Seconds(),
-		LastPoll: timeBefore(now, r.Polled), LastReader: timeBefore(now, r.Asked), LastHop: timeBefore(now, r.Hopped),
-		Facts: r.PollState, Memo: r.FeedState, Days: r.Days,
+		LastPoll: timeBefore(now, r.Polled), LastReader: timeBefore(now, r.Asked),
+		Points: r.Points, Facts: r.PollState, Memo: r.FeedState, Days: r.Days,
 	}
 	for _, a := range r.Askers {
 		l.Askers = append(l.Askers, exportedAsker{strconv.FormatInt(int64(a.Owner), 16), now.Add(-time.Duration(a.Ago) * day).UTC()})

@@ -159,7 +159,7 @@ func (i *Importer) read(ctx context.Context, text []byte) (store.Saved, error) {
 
 // readTimes reads when a feed was polled and read, and when it will be.
 func (i *Importer) readTimes(l *exported) (s store.Saved, err error) {
-	s.Record = store.Record{Polled: i.ago(l.LastPoll), Asked: i.ago(l.LastReader), Hopped: i.ago(l.LastHop), Hold: seconds(l.Hold), Days: l.Days}
+	s.Record = store.Record{Polled: i.ago(l.LastPoll), Asked: i.ago(l.LastReader), Hold: seconds(l.Hold), Days: l.Days}
 	if l.NotBefore != nil {
 		s.NotBefore = min(l.NotBefore.Sub(i.now), longest)
 	}
@@ -187,12 +187,18 @@ func (i *Importer) readForgotten(l *exported) (store.Saved, error) {
 	return s, err
 }
 
-// readPause reads the pause of a host.
+// readPause reads the pause of a site. That of a host, of an earlier version, holds for its site for an hour at most.
 func (i *Importer) readPause(p *exportedPause) (store.Saved, error) {
-	if !strings.HasPrefix(p.Scope, policy.ScopeHost) && !strings.HasPrefix(p.Scope, policy.ScopeDomain) {
-		return store.Saved{}, fmt.Errorf("pause: scope %q is not known", feedurl.OneLine(p.Scope))
+	pause := store.Pause{Site: p.Site, New: p.New, For: p.Until.Sub(i.now), Why: p.Why, Step: max(0, p.Step), URL: p.URL}
+	if host, found := strings.CutPrefix(p.Scope, "host "); found {
+		name, _, _ := strings.Cut(host, " ")
+		if u, err := feedurl.Parse("http://" + name + "/"); err == nil {
+			pause.Site, pause.Step, pause.For = u.Site(), 0, min(pause.For, time.Hour)
+		}
 	}
-	pause := store.Pause{Scope: p.Scope, For: p.Until.Sub(i.now), Why: p.Why, Step: max(0, p.Step), URL: p.URL}
+	if pause.Site == "" {
+		return store.Saved{}, fmt.Errorf("pause: it names no site: scope %q", feedurl.OneLine(p.Scope))
+	}
 	return store.Saved{Pause: &pause}, nil
 }
 
@@ -230,6 +236,11 @@ func (i *Importer) in(text string) (time.Duration, error) {
 // readExported reads what an engine has kept.
 func (i *Importer) readExported(s *store.Saved, l *exported) error {
 	s.State, s.PollState, s.FeedState = l.State, l.Facts, l.Memo
+	if s.Points = l.Points; s.Points != "" {
+		if _, err := feedurl.Canonical(s.Points); err != nil {
+			return fmt.Errorf("points: %w", err)
+		}
+	}
 	if s.Host.Spacing = seconds(l.Space); s.Host.Spacing < 0 || s.Host.Spacing > longest {
 		return fmt.Errorf("spacing_seconds: %g is not the length of a gap", l.Space)
 	}

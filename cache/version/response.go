@@ -85,11 +85,22 @@ func NewResponse(v *Version, thirdParty bool) *Response {
 	return r
 }
 
+// Undated returns a response without Last-Modified, for readers to whom dates say nothing: one that sends a date alone
+// gets the whole feed.
+func (r *Response) Undated() *Response {
+	undated := *r
+	undated.lastModified = nil
+	return &undated
+}
+
 // NotModified evaluates the conditions of a request as [Version.NotModified] does. The date
 // that readers were given need not be parsed.
 func (r *Response) NotModified(request http.Header, now time.Time) bool {
 	if len(request["If-None-Match"]) > 0 {
 		return r.version.NotModified(request, now)
+	}
+	if r.lastModified == nil {
+		return false
 	}
 	dates := request["If-Modified-Since"]
 	return len(dates) == 1 && (dates[0] == r.lastModified[0] || r.version.NotModified(request, now))
@@ -100,7 +111,7 @@ func (r *Response) NotModified(request http.Header, now time.Time) bool {
 // is left out. Responses share their values until here; Caddy's directive header edits values where they are.
 func (r *Response) sendHeader(w http.ResponseWriter, status int, dated bool, now time.Time) {
 	h := w.Header()
-	if dated && !now.Before(r.datedFrom) {
+	if dated && r.lastModified != nil && !now.Before(r.datedFrom) {
 		h["Last-Modified"] = r.lastModified
 		if now.Before(r.version.LastModified) {
 			h["Date"] = r.lastModified

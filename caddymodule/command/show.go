@@ -97,6 +97,9 @@ func writeFeed(out io.Writer, f status.Feed, now time.Time) error {
 	if f.Alias != "" {
 		fact("moved to", "%s", f.Alias)
 	}
+	if f.OverHTTP {
+		fact("over http", "its address redirects from https to http: others can read and change it on its way")
+	}
 	if !f.NextPoll.IsZero() {
 		fact("next poll", "%s (%s)", local(f.NextPoll), status.Until(f.NextPoll, now))
 	}

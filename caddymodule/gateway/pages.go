@@ -279,8 +279,8 @@ func (g *Gateway) feedsAt(r *http.Request, by urlRequest, u feedurl.URL) (title 
 		return "", found, nil
 	case g.access.shows(why.Site, g.isNamed(u.String())):
 		return why.Site.Title, g.found(r, why.Site.Feeds...), nil
-	case why.RedirectTo != "":
-		return "", g.found(r, site.Feed{URL: why.RedirectTo}), nil
+	case why.Moved != "":
+		return "", g.found(r, site.Feed{URL: why.Moved}), nil
 	default:
 		return "", nil, why
 	}

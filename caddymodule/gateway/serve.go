@@ -88,7 +88,7 @@ func (g *Gateway) serveFeed(w http.ResponseWriter, r *http.Request, req request)
 	if err != nil {
 		return g.refuse(w, r, err, req)
 	}
-	o := cache.ServeOptions{Alias: req.alias} // the version of a configured feed may come from anywhere
+	o := cache.ServeOptions{Pointed: req.alias, Spent: req.waited} // the version of a configured feed may come from anywhere
 	if req.byURL {
 		o.May = g.mayServe
 		if req.named {
@@ -98,11 +98,8 @@ func (g *Gateway) serveFeed(w http.ResponseWriter, r *http.Request, req request)
 			w.Header().Set("Cache-Control", "private") // the answer depends on the client
 		}
 	}
+	began := time.Now()
 	sent, err := serve(w, r, feed, o)
-	if target := g.targetOf(r, req, err); target != nil {
-		feed, o.Alias = target, true
-		sent, err = serve(w, r, feed, o)
-	}
 	if err == nil {
 		g.requests.Sent(r, feed.Key(), sent)
 		g.engine.Answered(readers.Request{
@@ -110,13 +107,12 @@ func (g *Gateway) serveFeed(w http.ResponseWriter, r *http.Request, req request)
 		})
 		return nil
 	}
-	if u, ok := errors.AsType[*cache.Unavailable](err); ok && u.RedirectTo != "" {
-		w.Header().Set("Referrer-Policy", "no-referrer")
-		if err = g.redirect(w, r, req, u); err == nil {
-			g.requests.Report(r, poller.ResultMoved, feed.Key(), "")
-			return nil
-		}
-	} else if ok && u.Queued && r.Context().Err() == nil {
+	u, ok := errors.AsType[*cache.Unavailable](err)
+	if ok && u.Moved != "" && feed.Resolve(r.Context()) != feed { // as its first poll has found out
+		req.waited += time.Since(began)
+		return g.serveFeed(w, r, req)
+	}
+	if ok && u.Queued && r.Context().Err() == nil {
 		return g.servePending(w, r, req, u)
 	}
 	if g.serveSite(w, r, req, err) {
@@ -125,30 +121,14 @@ func (g *Gateway) serveFeed(w http.ResponseWriter, r *http.Request, req request)
 	return g.refuse(w, r, g.naming(err, req), req)
 }
 
-// targetOf returns the feed that answers for one that redirects there for the time being, if the
-// configuration names the URL that redirects: its readers may not be admitted by the other URL.
-func (g *Gateway) targetOf(r *http.Request, req request, err error) *cache.Feed {
-	u, ok := errors.AsType[*cache.Unavailable](err)
-	if !ok || u.RedirectTo == "" || !req.byURL || !req.named {
-		return nil
-	}
-	_, target, err := g.feed(r.Context(), u.RedirectTo)
-	if err != nil || g.mayServeNamed(target.Key()) != nil {
-		return nil
-	}
-	if req.by.hasToken || !ofOtherSite(r) {
-		target.Ask(store.Operator)
-	}
-	return target
-}
-
 // request is what a request asks the gateway for.
 type request struct {
 	configured string // the canonical URL of a configured feed, or ""
 	byURL      bool
 	by         urlRequest
-	alias      bool // the feed has become an alias of the one that answers; known once that is found
-	named      bool // the configuration names the URL of a request by URL; known then, too
+	alias      bool          // the feed has become an alias of the one that answers; known once that is found
+	named      bool          // the configuration names the URL of a request by URL; known then, too
+	waited     time.Duration // for the first poll of a feed that redirects to another one
 }
 
 // feed returns the URL of the requested feed, for people.
@@ -243,9 +223,6 @@ func (g *Gateway) find(r *http.Request, req *request) (*cache.Feed, error) {
 		req.alias = feed != requested
 		if err == nil && !mayBeOfOtherSite(r) {
 			requested.Ask(0) // it is the operator's while it is configured
-			if feed != requested {
-				feed.Ask(store.Operator)
-			}
 		}
 		return feed, err
 	}
@@ -338,13 +315,13 @@ func (g *Gateway) feedFor(r *http.Request, from client, u feedurl.URL) (*cache.F
 	}
 	if asks {
 		requested.Ask(owner)
-		feed.Ask(owner)
 		// A reader may look for the icon of a site at its home page.
 		home := u.Path() == "/" && u.Query() == ""
 		if !home && !feed.Served() && owner.Kind() != store.KindPublic && r.Header.Get("Sec-Fetch-Mode") != "navigate" {
 			feed.Expect()
 		}
 		if from.group != 0 {
+			requested.AskedBy(g.engine.GroupOf(from.group))
 			feed.AskedBy(g.engine.GroupOf(from.group))
 		}
 	}

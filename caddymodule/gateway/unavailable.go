@@ -8,7 +8,6 @@ import (
 	"html"
 	"io"
 	"net/http"
-	"net/url"
 	"strconv"
 	"time"
 
@@ -16,27 +15,6 @@ import (
 	"github.com/feedpollard/pollard/caddymodule/poller"
 	"github.com/feedpollard/pollard/internal/feedurl"
 )
-
-// redirect answers for a feed that redirects to a feed with polls of its own. A reader by URL
-// is redirected to that feed at the gateway, with the same token; access is checked when it
-// follows. A configured path has no such address.
-func (g *Gateway) redirect(w http.ResponseWriter, r *http.Request, req request, u *cache.Unavailable) error {
-	if req.configured != "" {
-		return &poller.Refusal{
-			Status: http.StatusServiceUnavailable, RetryAfter: u.RetryAfter,
-			Reason: "the feed redirects to another feed of this gateway: write the URL of that one",
-		}
-	}
-	location := basePath(r)
-	if req.by.hasToken {
-		location += "/~" + url.PathEscape(req.by.token)
-	}
-	h := w.Header()
-	h.Set("Location", location+"/"+u.RedirectTo)
-	h.Set("Cache-Control", "no-store")
-	w.WriteHeader(http.StatusFound)
-	return nil
-}
 
 // servePending answers for a feed whose first poll waits for other polls of its host: with an
 // empty feed that may not be stored. After an import of a hundred subscriptions of one host,

@@ -5,7 +5,6 @@ package gateway
 
 import (
 	"fmt"
-	"net/http"
 	"net/http/httptest"
 	"strings"
 	"sync"
@@ -61,24 +60,6 @@ func TestFeedsThatWaitForTheirHostAreEmptyAtFirst(t *testing.T) {
 			if w := ask(t, g, "GET", target(i), stage.Outside); w.Code != 200 || !strings.Contains(w.Body.String(), "<item>") {
 				t.Errorf("feed %d, five minutes later: %d %s", i, w.Code, w.Body)
 			}
-		}
-	})
-}
-
-// A feed at a path that redirects to one which has asked for a pause waits as long as that must.
-func TestChosenFeedWaitsForTheOneItRedirectsTo(t *testing.T) {
-	web := func(r *http.Request) (int, string, http.Header) {
-		if r.URL.Path == "/moved" {
-			return 301, "", http.Header{"Location": {"/held"}}
-		}
-		return 200, stage.Sample, http.Header{"Retry-After": {"3600"}}
-	}
-	stage.RunGateways(t, web, func(t *testing.T, s *stage.Stage) {
-		s.MustLoadFeeds("", "spacing 0", "feed /held.xml https://one.example/held\nfeed /moved.xml https://one.example/moved")
-		stage.WantBody(t, "the target", stage.Get(t, "http://feeds.test/held.xml", stage.Outside), 200, "<title>One</title>")
-		w := stage.Get(t, "http://feeds.test/moved.xml", stage.Outside)
-		if w.Code != 503 || w.Header().Get("Retry-After") != "3600" {
-			t.Errorf("%d %q %s", w.Code, w.Header(), w.Body)
 		}
 	})
 }

@@ -81,7 +81,9 @@ func (e *engineSource) Feeds(ctx context.Context, v *Viewer, q status.Query) (st
 // complete completes the status of a feed from the cache, and leaves out what the viewer is not shown.
 func complete(f status.Feed, v *Viewer) status.Feed {
 	if f.Pause != nil {
-		f.Pause.URL = "" // of a feed that the viewer may not know
+		if u := string(f.Pause.URL); u != string(f.URL) && !v.shownKey(u) { // a feed that the viewer may not know
+			f.Pause.URL = ""
+		}
 	}
 	if v.Address != nil {
 		f.Address = v.Address(string(f.URL))

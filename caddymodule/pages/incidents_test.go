@@ -19,7 +19,7 @@ import (
 func TestIncidents(t *testing.T) {
 	began := time.Now().Add(-50 * time.Hour)
 	failing := status.Feed{ID: "1f", URL: "https://news.example/secret/feed", Title: "News", Failures: 3, Incident: &status.Incident{Kind: status.IncidentFailing, Began: began, Cause: "status 500"}}
-	moved := status.Feed{ID: "2f", URL: "https://old.example/feed", Alias: "https://new.example/feed", Incident: &status.Incident{Kind: status.IncidentMoved, Began: began.Add(time.Hour), Ended: began.Add(time.Hour)}}
+	moved := status.Feed{ID: "2f", URL: "https://old.example/feed", Alias: "https://new.example/feed", Incident: &status.Incident{Kind: status.IncidentMoved, Began: began.Add(time.Hour)}}
 	list := []status.Feed{failing, moved}
 	fake := &fakeSource{now: time.Now()}
 	fake.list = func(q status.Query) (status.FeedList, error) {

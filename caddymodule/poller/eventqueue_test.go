@@ -24,7 +24,8 @@ func TestEventsOfPoll(t *testing.T) {
 	}{
 		{"unchanged", cache.Poll{Result: status.ResultUnchanged, Known: true}, nil},
 		{"new", cache.Poll{Result: status.ResultNew, Updated: true}, []string{eventUpdated}},
-		{"moved and new", cache.Poll{Result: status.ResultMoved, Updated: true, Known: true}, []string{eventMoved, eventUpdated}},
+		{"has pointed elsewhere for days", cache.Poll{Result: status.ResultMoved, MovedTo: "https://a.example/", Known: true}, []string{eventMoved}},
+		{"redirects", cache.Poll{Result: status.ResultMoved, Known: true}, nil},
 		{"works again", cache.Poll{Result: status.ResultUnchanged, Recovered: 3, Known: true}, []string{eventRecovered}},
 		{"works at last", cache.Poll{Result: status.ResultNew, Updated: true, Recovered: 3}, []string{eventUpdated}},
 		{"fails", cache.Poll{Result: status.ResultFailed, Failure: policy.FailureDNS, Failures: 1, Known: true}, []string{eventFailed}},

@@ -22,7 +22,7 @@ import (
 //	pollard.updated    a poll returned a new version
 //	pollard.failed     a poll failed, the first of several in a row
 //	pollard.recovered  a poll succeeded after failures
-//	pollard.moved      a permanent redirect has lasted so long that polls now use its target
+//	pollard.moved      the feed has redirected to another one for seven days
 //	pollard.gone       the origin answered 410: polling ends
 //
 // Failures of the store emit no pollard.failed. A URL that is neither configured nor has
@@ -61,7 +61,7 @@ func eventsOf(p *cache.Poll) (names []string) {
 	if p.Recovered > 0 && p.Known {
 		names = append(names, eventRecovered)
 	}
-	if p.Result == status.ResultMoved {
+	if p.MovedTo != "" {
 		names = append(names, eventMoved)
 	}
 	if p.Updated {

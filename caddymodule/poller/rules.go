@@ -19,7 +19,7 @@ import (
 	"github.com/feedpollard/pollard/upstream"
 )
 
-// Host is a policy for the feeds of one host or domain, with the pace of the host.
+// Host is a policy for the feeds of some hosts, with their pace.
 type Host struct {
 	// A host (`example.com`), all hosts below a domain (`*.example.com`), or all
 	// hosts (`*`).
@@ -28,10 +28,10 @@ type Host struct {
 	// The rules for the host's feeds.
 	config.Policy
 
-	// The least time between the starts of two polls of the host; 0 for none. Default: `2s`.
+	// The least time between the last poll of the host's site and one of the host; 0 for none. Default: `2s`.
 	Spacing *caddy.Duration `json:"spacing,omitempty"`
 
-	// The most polls of the host at the same time. Default: 1.
+	// The most polls of the host at the same time, and half of those of its site. Default: 1.
 	Concurrency int `json:"concurrency,omitempty"`
 
 	// The proxy for requests to the host, as the app's own `proxy` for all hosts, or `off`

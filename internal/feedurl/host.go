@@ -88,14 +88,15 @@ func isNumber(label string) bool {
 	return strings.Trim(label, "0123456789") == ""
 }
 
-// Domain returns the registrable domain of the host: the name itself if it is a public
-// suffix, and "" if the host is private (see [URL.IsPrivate]).
-func (u URL) Domain() string {
+// Site returns what is paced and paused as one: the registrable domain by the whole Public Suffix
+// List, private part included, with all its ports. An IP address and a name of a private network are
+// a site with each of their ports.
+func (u URL) Site() string {
 	if u.IsPrivate() {
-		return ""
+		return u.Address()
 	}
 	domain, err := publicsuffix.EffectiveTLDPlusOne(u.name)
-	if err != nil {
+	if err != nil { // the name is a public suffix
 		return u.name
 	}
 	return domain

@@ -106,24 +106,24 @@ func TestParseRefuses(t *testing.T) {
 }
 
 func TestParts(t *testing.T) {
-	for _, c := range []struct{ raw, origin, name, hostPort, address, domain string }{
+	for _, c := range []struct{ raw, origin, name, hostPort, address, site string }{
 		{"https://u:p@www.example.co.uk:8443/a?b", "https://www.example.co.uk:8443", "www.example.co.uk", "www.example.co.uk:8443", "www.example.co.uk:8443", "example.co.uk"},
 		{"http://example.com/", "http://example.com", "example.com", "example.com", "example.com:80", "example.com"},
 		{"https://alice.github.io/", "https://alice.github.io", "alice.github.io", "alice.github.io", "alice.github.io:443", "alice.github.io"},
 		{"https://github.io/", "https://github.io", "github.io", "github.io", "github.io:443", "github.io"},
-		{"https://[2001:db8::1]/", "https://[2001:db8::1]", "2001:db8::1", "[2001:db8::1]", "[2001:db8::1]:443", ""},
-		{"https://192.0.2.1:81/", "https://192.0.2.1:81", "192.0.2.1", "192.0.2.1:81", "192.0.2.1:81", ""},
-		{"http://nas:5000/", "http://nas:5000", "nas", "nas:5000", "nas:5000", ""},
-		{"http://nas.home.arpa/", "http://nas.home.arpa", "nas.home.arpa", "nas.home.arpa", "nas.home.arpa:80", ""},
+		{"https://[2001:db8::1]/", "https://[2001:db8::1]", "2001:db8::1", "[2001:db8::1]", "[2001:db8::1]:443", "[2001:db8::1]:443"},
+		{"https://192.0.2.1:81/", "https://192.0.2.1:81", "192.0.2.1", "192.0.2.1:81", "192.0.2.1:81", "192.0.2.1:81"},
+		{"http://nas:5000/", "http://nas:5000", "nas", "nas:5000", "nas:5000", "nas:5000"},
+		{"http://nas.home.arpa/", "http://nas.home.arpa", "nas.home.arpa", "nas.home.arpa", "nas.home.arpa:80", "nas.home.arpa:80"},
 	} {
 		u, err := Parse(c.raw)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if u.Origin() != c.origin || u.Name() != c.name || u.HostPort() != c.hostPort || u.Address() != c.address || u.Domain() != c.domain {
-			t.Errorf("%s: origin %q, name %q, host and port %q, address %q, domain %q", c.raw, u.Origin(), u.Name(), u.HostPort(), u.Address(), u.Domain())
+		if u.Origin() != c.origin || u.Name() != c.name || u.HostPort() != c.hostPort || u.Address() != c.address || u.Site() != c.site {
+			t.Errorf("%s: origin %q, name %q, host and port %q, address %q, site %q", c.raw, u.Origin(), u.Name(), u.HostPort(), u.Address(), u.Site())
 		}
-		if u.IsPrivate() != (c.domain == "") || u.Addr().IsValid() != (strings.ContainsAny(c.name, ":") || c.name == "192.0.2.1") {
+		if u.IsPrivate() != (c.site == c.address) || u.Addr().IsValid() != (strings.ContainsAny(c.name, ":") || c.name == "192.0.2.1") {
 			t.Errorf("%s: private %v, address %v", c.raw, u.IsPrivate(), u.Addr())
 		}
 	}

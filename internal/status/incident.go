@@ -6,6 +6,8 @@ package status
 import (
 	"fmt"
 	"time"
+
+	"github.com/feedpollard/pollard/internal/feedurl"
 )
 
 // Incident is what is or was the matter with a feed for longer than a person would overlook.
@@ -23,7 +25,8 @@ type IncidentKind string
 const (
 	IncidentFailing IncidentKind = "failing" // for a day at least
 	IncidentGone    IncidentKind = "gone"    // the origin said 410
-	IncidentMoved   IncidentKind = "moved"   // a permanent redirect was adopted
+	IncidentMoved   IncidentKind = "moved"   // it has pointed to another feed for seven days
+	IncidentNamed   IncidentKind = "named"   // its document names another address
 	IncidentLosing  IncidentKind = "losing"  // entries may be lost between two polls
 )
 
@@ -57,8 +60,6 @@ func (i Incident) Begin(kind IncidentKind, now time.Time, cause string) Incident
 		i = Incident{Kind: kind, Began: now, Cause: cause}
 	}
 	switch kind {
-	case IncidentMoved:
-		i.Ended = i.Began
 	case IncidentLosing:
 		// The end is put off by days, not by each poll, which would write the record each time.
 		if end := now.Add(quiet); end.Sub(i.Ended) > 24*time.Hour {
@@ -85,7 +86,9 @@ func (i Incident) Headline(now time.Time) string {
 	case IncidentGone:
 		return either(over, "is back", "is gone")
 	case IncidentMoved:
-		return "has moved"
+		return either(over, "is back at its address", "has moved")
+	case IncidentNamed:
+		return either(over, "names no other address any more", "names another address in its document")
 	}
 	return either(over, "loses no entries any more", "may lose entries between polls")
 }
@@ -95,7 +98,7 @@ func (i Incident) Headline(now time.Time) string {
 func (i Incident) Sentences(f Feed, now time.Time) string {
 	const day = "2 January 2006"
 	began := i.Began.UTC().Format(day)
-	if i.Over(now) && i.Kind != IncidentMoved {
+	if i.Over(now) {
 		return fmt.Sprintf("It was noticed on %s and ended on %s. There is nothing to do.", began, i.Ended.UTC().Format(day))
 	}
 	switch i.Kind {
@@ -107,6 +110,9 @@ func (i Incident) Sentences(f Feed, now time.Time) string {
 			"Remove the feed from your readers, or look for its successor at the site.", began)
 	case IncidentMoved:
 		return fmt.Sprintf("Since %s its site has redirected it to %s for good. Readers get it at both addresses: nothing is lost, and you may change the address.", began, f.Alias)
+	case IncidentNamed:
+		return fmt.Sprintf("Since %s its document has named another address as its own: %s. After seven days readers get that one's feed, if it has the newest entry. "+
+			"You may change the address in your readers.", began, feedurl.Shown(i.Cause))
 	}
 	return fmt.Sprintf("Its %s cover less time than passes between two polls, so some may be lost. The feed's page says what decides the time between polls; "+
 		"if it is a setting of this gateway, a smaller one helps.", i.Cause)

@@ -135,28 +135,28 @@ func (w *reason) at(t time.Time) {
 
 // values are the values that sentences name.
 var values = map[string]func(*reason) string{
-	"winner":    func(w *reason) string { return w.Winner },
-	"raw":       func(w *reason) string { return w.won.Raw },
-	"given":     func(w *reason) string { return bracketed(Given(w.won)) },
-	"every":     func(w *reason) string { return Frequency(seconded(w.won)) },
-	"length":    func(w *reason) string { return Length(seconded(w.won)) },
-	"wish":      func(w *reason) string { return w.longest().Raw },
-	"wished":    func(w *reason) string { return Frequency(seconded(w.longest())) },
-	"asked":     func(w *reason) string { return w.term(policy.HintRetryAfter).Raw },
-	"status":    func(w *reason) string { return statusText(w.LastStatus) },
-	"host":      func(w *reason) string { return cmp.Or(w.host, w.address("the site")) },
-	"Host":      func(w *reason) string { return cmp.Or(w.host, w.address("The site")) },
-	"error":     func(w *reason) string { return bracketed(w.LastError) },
-	"cause":     func(w *reason) string { return bracketed(w.cause()) },
-	"because":   func(w *reason) string { return bracketed(cmp.Or(w.cause(), w.won.Raw)) },
-	"why":       (*reason).why,
-	"target":    func(w *reason) string { return to(w.Alias.String()) },
-	"elsewhere": func(w *reason) string { return cmp.Or(to(w.Alias.String()), " to another address") },
-	"hours":     func(w *reason) string { return hourRanges(w.won.Raw) },
-	"days":      func(w *reason) string { return list(strings.Split(w.won.Raw, ",")) },
-	"period":    func(w *reason) string { period, _, _ := strings.Cut(w.won.Raw, "/"); return period },
-	"times":     func(w *reason) string { _, times, _ := strings.Cut(w.won.Raw, "/"); return times },
-	"window":    (*reason).window,
+	"winner":  func(w *reason) string { return w.Winner },
+	"raw":     func(w *reason) string { return w.won.Raw },
+	"given":   func(w *reason) string { return bracketed(Given(w.won)) },
+	"every":   func(w *reason) string { return Frequency(seconded(w.won)) },
+	"length":  func(w *reason) string { return Length(seconded(w.won)) },
+	"wish":    func(w *reason) string { return w.longest().Raw },
+	"wished":  func(w *reason) string { return Frequency(seconded(w.longest())) },
+	"asked":   func(w *reason) string { return w.term(policy.HintRetryAfter).Raw },
+	"status":  func(w *reason) string { return statusText(w.LastStatus) },
+	"refused": (*reason).refused,
+	"host":    func(w *reason) string { return cmp.Or(w.host, w.address("the site")) },
+	"Host":    func(w *reason) string { return cmp.Or(w.host, w.address("The site")) },
+	"error":   func(w *reason) string { return bracketed(w.LastError) },
+	"cause":   func(w *reason) string { return bracketed(w.cause()) },
+	"because": func(w *reason) string { return bracketed(cmp.Or(w.cause(), w.won.Raw)) },
+	"why":     (*reason).why,
+	"target":  func(w *reason) string { return to(w.Alias.String()) },
+	"hours":   func(w *reason) string { return hourRanges(w.won.Raw) },
+	"days":    func(w *reason) string { return list(strings.Split(w.won.Raw, ",")) },
+	"period":  func(w *reason) string { period, _, _ := strings.Cut(w.won.Raw, "/"); return period },
+	"times":   func(w *reason) string { _, times, _ := strings.Cut(w.won.Raw, "/"); return times },
+	"window":  (*reason).window,
 }
 
 // clauses are the parts of sentences that depend on a decision or its facts.
@@ -180,7 +180,7 @@ var clauses = map[string]func(*reason) string{
 		if w.Pause == nil {
 			return ""
 		}
-		return ", as do all others there" + waiting[w.Pause.Rank]
+		return ", as do all others there" + either(w.Pause.New, " that never gave a feed", "")
 	},
 	"spacing": func(w *reason) string {
 		return either(w.Spacing > 0, ", "+Length(time.Duration(w.Spacing))+" apart", "")
@@ -199,14 +199,6 @@ var clauses = map[string]func(*reason) string{
 			"The site gives no way to ask whether the feed has changed, so each poll is a full download: {every}"+by+". An ETag or Last-Modified would allow more.")
 	},
 	"failed": (*reason).failed,
-}
-
-// waiting says for which feeds a pause holds, by its rank.
-var waiting = map[int]string{
-	2: " that are not configured",
-	3: " that are neither configured nor read regularly by readers known here",
-	4: " that only public networks ask for",
-	5: " that only public networks ask for, and not regularly",
 }
 
 func either(condition bool, yes, no string) string {
@@ -318,3 +310,14 @@ func (w *reason) why() string {
 }
 
 func seconded(t policy.Term) time.Duration { return time.Duration(t.Seconds) * time.Second }
+
+// refused names the feed whose poll began the pause of its site, if it may be named.
+func (w *reason) refused() string {
+	switch {
+	case w.Pause == nil || w.Pause.URL == "":
+		return "a feed of " + cmp.Or(w.host, "its own")
+	case w.Pause.URL == w.URL:
+		return "it"
+	}
+	return w.Pause.URL.String()
+}

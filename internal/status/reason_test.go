@@ -67,8 +67,8 @@ func TestExplain(t *testing.T) {
 		change(&f)
 		return f
 	}
-	paused := func(rank int) Feed {
-		return with(func(f *Feed) { f.Pause = &Pause{Rank: rank, URL: "https://example.com/refused"} })
+	paused := func(isNew bool) Feed {
+		return with(func(f *Feed) { f.Pause = &Pause{New: isNew, URL: "https://example.com/refused"} })
 	}
 	own := policy.DefaultRules()
 	own.MinInterval, own.DefaultInterval, own.OwnSite = time.Minute, time.Minute, true
@@ -166,21 +166,11 @@ func TestExplain(t *testing.T) {
 		{decided(good("X-RateLimit-Remaining", "0", "X-RateLimit-Reset", "7500"), policy.Hints{}, policy.Rhythm{}), known,
 			"The site's rate limit (remaining 0; reset 7500) is used up until 14:05 UTC."},
 		{won(policy.HintRateLimit, "", 2*time.Hour), known, "The site's rate limit is used up until 14:00 UTC."},
-		{won(policy.HintHostCooldown, "", 2*time.Hour), known, "The site refused a poll of example.com. This feed waits until 14:00 UTC."},
-		{won(policy.HintHostCooldown, "", 2*time.Hour), paused(0),
-			"The site refused a poll of example.com. This feed waits until 14:00 UTC, as do all others there."},
-		{won(policy.HintHostCooldown, "", 2*time.Hour), paused(1),
-			"The site refused a poll of example.com. This feed waits until 14:00 UTC, as do all others there."},
-		{won(policy.HintHostCooldown, "", 2*time.Hour), paused(2),
-			"The site refused a poll of example.com. This feed waits until 14:00 UTC, as do all others there that are not configured."},
-		{won(policy.HintHostCooldown, "", 2*time.Hour), paused(3),
-			"The site refused a poll of example.com. This feed waits until 14:00 UTC, as do all others there that are neither configured nor read regularly by readers known here."},
-		{won(policy.HintHostCooldown, "", 2*time.Hour), paused(4),
-			"The site refused a poll of example.com. This feed waits until 14:00 UTC, as do all others there that only public networks ask for."},
-		{won(policy.HintHostCooldown, "", 2*time.Hour), paused(5),
-			"The site refused a poll of example.com. This feed waits until 14:00 UTC, as do all others there that only public networks ask for, and not regularly."},
-		{won("domain-cooldown", "", 2*time.Hour), paused(4),
-			"Two hosts of the domain of example.com refused polls. This feed waits until 14:00 UTC, as do all others there that only public networks ask for. Hosts that answered well in the last two days are polled."},
+		{won(policy.HintHostCooldown, "", 2*time.Hour), known, "The site refused a poll of a feed of example.com (429, or 503 with Retry-After). This feed waits until 14:00 UTC."},
+		{won(policy.HintHostCooldown, "", 2*time.Hour), paused(false),
+			"The site refused a poll of https://example.com/refused (429, or 503 with Retry-After). This feed waits until 14:00 UTC, as do all others there."},
+		{won(policy.HintHostCooldown, "", 2*time.Hour), paused(true),
+			"The site refused a poll of https://example.com/refused (429, or 503 with Retry-After). This feed waits until 14:00 UTC, as do all others there that never gave a feed."},
 		{won("url-cooldown", "", 2*time.Hour), known, "The site has asked for a pause until 14:00 UTC."},
 		{won("redirect-cooldown", "", 2*time.Hour), known, "The feed redirects to a site that has asked for a pause until 14:00 UTC."},
 		{won(policy.HintHostSlot, "", 2*time.Minute), known,
@@ -206,10 +196,7 @@ func TestExplain(t *testing.T) {
 		{won(policy.HintStore, "", time.Minute), with(func(f *Feed) { f.LastError = "no space left on /var/lib" }),
 			"The record of polls cannot be written (no space left on /var/lib), so nothing is polled. Readers keep getting the version of yesterday 09:12 UTC. Next try: 12:01 UTC."},
 		{won(policy.HintPolls, "", time.Minute), known, "As many polls as this gateway makes at once are under way (polls). Next poll: 12:01 UTC."},
-		{won(policy.HintMoved, "", day), with(func(f *Feed) { f.Alias = "https://example.net/" }), "The feed has moved to https://example.net/ for good and is polled there."},
-		{won("redirect", "", time.Minute), known, "The feed redirects to another address, which must not be polled yet. Next poll: 12:01 UTC."},
-		{won(policy.HintRedirect, "", time.Minute), with(func(f *Feed) { f.Alias = "https://example.net/" }),
-			"The feed redirects to https://example.net/, which must not be polled yet. Next poll: 12:01 UTC."},
+		{won(policy.HintMoved, "", day), with(func(f *Feed) { f.Alias = "https://example.net/" }), "The feed has moved to https://example.net/ for good and is polled there. It is looked at once a day whether it still redirects. Next poll: tomorrow 12:00 UTC."},
 		{won("sunspots", "", time.Minute), known, "Reason: sunspots. Next poll: 12:01 UTC."},
 	} {
 		t.Run(test.decision.Winner, func(t *testing.T) {

@@ -20,11 +20,12 @@ import (
 // Feed is the status of one feed. A list of feeds leaves out Versions, Subscribers,
 // Readers and Refreshable.
 type Feed struct {
-	ID         string        `json:"id"`                // of its record: 32 hexadecimal digits
-	URL        feedurl.Shown `json:"url"`               // as readers know it
-	Address    string        `json:"address,omitempty"` // at a gateway, if its operator has chosen one
-	Alias      feedurl.Shown `json:"alias,omitempty"`   // the URL of the feed that this one has become, by an adopted redirect
-	Title      string        `json:"title,omitempty"`   // from the document, on one short line
+	ID         string        `json:"id"`                  // of its record: 32 hexadecimal digits
+	URL        feedurl.Shown `json:"url"`                 // as readers know it
+	Address    string        `json:"address,omitempty"`   // at a gateway, if its operator has chosen one
+	Alias      feedurl.Shown `json:"alias,omitempty"`     // the URL of the feed that answers for this one, as this one redirects there for good
+	OverHTTP   bool          `json:"over_http,omitempty"` // its https URL redirects to http: others can read and change it on its way
+	Title      string        `json:"title,omitempty"`     // from the document, on one short line
 	State      State         `json:"state"`
 	Configured bool          `json:"configured,omitempty"`
 	Shield     bool          `json:"shield,omitempty"` // it is served by a shield
@@ -35,7 +36,7 @@ type Feed struct {
 	Considered []policy.Term `json:"considered"`         // all terms of the decision
 	Hints      policy.Hints  `json:"hints"`              // of the document
 	Spacing    Seconds       `json:"spacing_seconds,omitempty"`
-	Pause      *Pause        `json:"pause,omitempty"` // of the host or its domain, if that set NextPoll
+	Pause      *Pause        `json:"pause,omitempty"` // of the host, if that set NextPoll
 	Push       *Push         `json:"push,omitempty"`  // nil: no hub was asked for pushes
 
 	LastPoll    time.Time       `json:"last_poll,omitzero"`    // its end
@@ -66,10 +67,10 @@ type Feed struct {
 	Refreshable time.Time `json:"refreshable,omitzero"` // when a poll by hand is allowed; zero: now
 }
 
-// Pause is a time in which feeds of a rank and below are not polled at a host, as it has refused a poll.
+// Pause is a time in which feeds of a site are not polled, as it has refused a poll of one.
 type Pause struct {
-	Rank int           `json:"rank,omitempty"` // from 1 (the operator's feeds) to 5; 0: it holds for all feeds
-	URL  feedurl.Shown `json:"url,omitempty"`  // of the feed whose poll was refused, for the operator; empty: not known
+	New bool          `json:"new,omitempty"` // it holds for feeds alone that never gave a version
+	URL feedurl.Shown `json:"url,omitempty"` // of the feed whose poll was refused, for the operator; empty if it is not known
 }
 
 // Version is one content of a feed.
@@ -96,14 +97,15 @@ type Result string
 const (
 	ResultNew       Result = "new"       // a new version
 	ResultUnchanged Result = "unchanged" // a 304, or the content that is stored
-	ResultMoved     Result = "moved"     // a permanent redirect was adopted
+	ResultMoved     Result = "moved"     // a permanent redirect: another feed answers for this one
+	ResultHeld      Result = "held"      // a redirect that could not be followed yet
 	ResultGone      Result = "gone"      // a 410
 	ResultFailed    Result = "failed"
 	ResultUnsent    Result = "unsent" // nothing was sent
 )
 
 // Results are all results.
-var Results = []Result{ResultNew, ResultUnchanged, ResultMoved, ResultGone, ResultFailed, ResultUnsent}
+var Results = []Result{ResultNew, ResultUnchanged, ResultMoved, ResultHeld, ResultGone, ResultFailed, ResultUnsent}
 
 // Seconds is a length of time. Its JSON form is a number of seconds.
 type Seconds time.Duration

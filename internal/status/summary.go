@@ -21,6 +21,9 @@ type Trouble struct {
 	DiskOver  int64  `json:"disk_over_bytes"`  // by which configured feeds exceed the budget
 	DiskShort bool   `json:"disk_short"`       // the disk is nearly full, so new feeds are not stored
 
+	// Slow are the sites whose pace does not fit their feeds, as was found in the last hour.
+	Slow []SlowSite `json:"slow_sites,omitempty"`
+
 	OfflineSince   time.Time `json:"offline_since,omitzero"`
 	StoreAwaySince time.Time `json:"store_away_since,omitzero"`
 
@@ -49,6 +52,9 @@ func (t Trouble) Notices(now time.Time, in *time.Location) (list []Reason) {
 	}
 	if t.DiskShort {
 		add(time.Time{}, "The disk is nearly full", ", so new feeds are not stored: they are served from memory. What is stored stays.")
+	}
+	for _, s := range t.Slow {
+		add(time.Time{}, s.Sentence(), "")
 	}
 	for _, proxy := range t.Proxies {
 		add(time.Time{}, proxy.String(), " sends the requests of many readers, and Caddy does not trust it as a proxy. If it is yours, write trusted_proxies static %s and trusted_proxies_strict "+

@@ -101,10 +101,10 @@ func (g *grants) check(t *testing.T, hold, spacing time.Duration, forgotten func
 		if last, ok := feeds[next.ID]; ok && next.Token != 0 && closer(last, next, hold) && !forgotten(next.ID) {
 			t.Errorf("%s was granted again %v after it had been asked for", next.URL, next.answered.Sub(last.asked))
 		}
-		if last, ok := hosts[next.Host.Name]; ok && closer(last, next, spacing) && next.Host.Name != "" {
+		if last, ok := hosts[next.Host.Site]; ok && closer(last, next, spacing) && next.Host.Site != "" {
 			t.Errorf("%s was granted %v after the last one of its host had been asked for", next.URL, next.answered.Sub(last.asked))
 		}
-		feeds[next.ID], hosts[next.Host.Name] = next, next
+		feeds[next.ID], hosts[next.Host.Site] = next, next
 	}
 }
 

@@ -109,7 +109,7 @@ func (r *nodes) poll(ctx context.Context, s store.Store, random *rand.Rand, aske
 		o := outcome(l, version)
 		o.In, o.Hold, o.Body.Data = nodesHold, nodesHold, []byte(content(l.ID, version))
 		if random.IntN(5) == 0 {
-			o.Pauses = []store.Pause{{Scope: "host " + l.Host.Name, For: nodesPace}}
+			o.Pauses = []store.Pause{{Site: l.Host.Site, For: nodesPace}}
 		}
 		err := s.Commit(ctx, o)
 		if errors.Is(err, store.ErrFenced) {
@@ -130,7 +130,7 @@ func (r *nodes) act(t *testing.T, s store.Store, random *rand.Rand, patience tim
 	asked := time.Now()
 	n, host := random.IntN(nodesFeeds), random.IntN(nodesHosts)
 	c := configured(n)
-	c.Hold, c.Host = nodesHold, store.Host{Name: fmt.Sprint("host", host), Domain: fmt.Sprint("domain", host%(nodesHosts-1)), Spacing: nodesPace}
+	c.Hold, c.Host = nodesHold, store.Host{Site: fmt.Sprint("host", host), Spacing: nodesPace}
 	id, key := storetest.Feed(lasting + random.IntN(nodesFeeds-lasting))
 	switch random.IntN(16) {
 	default:
@@ -142,11 +142,6 @@ func (r *nodes) act(t *testing.T, s store.Store, random *rand.Rand, patience tim
 		leases, _, err := s.ClaimDue(ctx, store.DueQuery{Limit: 10})
 		r.count("claim due", err)
 		r.poll(ctx, s, random, asked, leases...)
-	case 4:
-		passage, err := s.Hop(ctx, store.Hop{ID: c.ID, Floor: nodesHold, Host: c.Host})
-		if r.count("hop", err); err == nil {
-			r.all.add([]store.Lease{{Denied: passage.Denied, Record: store.Record{Host: c.Host}}}, asked)
-		}
 	case 5:
 		touched := map[store.ID]store.Asked{}
 		for range 20 {

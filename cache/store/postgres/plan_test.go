@@ -29,17 +29,17 @@ func TestClaimsReadFewRows(t *testing.T) {
 	var saved []store.Saved
 	for n := range 2 * hosts {
 		id, url := storetest.Feed(n)
-		host := store.Host{Name: fmt.Sprint("host", n), Spacing: time.Second}
+		host := store.Host{Site: fmt.Sprint("host", n), Spacing: time.Second}
 		if n >= hosts {
-			host.Name = "paused"
+			host.Site = "paused"
 		}
 		saved = append(saved, store.Saved{Record: store.Record{ID: id, URL: url, Configured: true, State: store.StateCold, Hold: time.Hour, Host: host, Polled: -1, Asked: -1}})
 	}
 	must(t, s.Restore(t.Context(), saved))
 	c := configured(hosts)
-	c.Host = store.Host{Name: "paused"}
+	c.Host = store.Host{Site: "paused"}
 	o := outcome(storetest.Grant(t, s, c), 0)
-	o.Pauses = []store.Pause{{Scope: "host paused", For: 100 * time.Hour}}
+	o.Pauses = []store.Pause{{Site: "paused", For: 100 * time.Hour}}
 	storetest.Commit(t, s, o)
 
 	foreign, err := connect(t, server(t).URL("postgres")).Begin(t.Context())

@@ -5,7 +5,6 @@ package postgres_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 	"sync"
@@ -56,7 +55,7 @@ func TestReadersDoNotWaitForPolls(t *testing.T) {
 	s, watch := open(t, url+"&pool_max_conns=3"), connect(t, url)
 	storetest.Commit(t, s, outcome(storetest.Grant(t, s, storetest.Claim(0)), 1))
 	other := storetest.Claim(1)
-	other.Host = store.Host{Name: "host"}
+	other.Host = store.Host{Site: "host"}
 	storetest.Grant(t, s, other) // the host has a row
 	tx := holdHost(t, url, "host")
 	ctx, cancel := context.WithCancel(t.Context())
@@ -138,61 +137,6 @@ func TestWatchConcurrentCommits(t *testing.T) {
 	}
 }
 
-// A host is left alone for its spacing from the moment at which a poll is granted, however long it waited for the
-// row of its domain.
-func TestSpacingCountsFromTheGrant(t *testing.T) {
-	url := server(t).Database(t)
-	t.Parallel()
-	s, watch := open(t, url), connect(t, url)
-	at := func(name string) store.Host {
-		return store.Host{Name: name, Domain: "example.org", Spacing: time.Minute}
-	}
-	from := storetest.Grant(t, s, storetest.Claim(1))
-	c := configured(2)
-	c.Host = at("first.example.org")
-	storetest.Grant(t, s, c) // the domain has a row
-	due := configured(4)
-	must(t, s.Restore(t.Context(), []store.Saved{{Record: store.Record{ID: due.ID, URL: due.URL, Configured: true, Polled: -1, Asked: -1, Host: at("due.example.org")}}}))
-	c = configured(5)
-	c.Host = at("claim.example.org")
-	hop := store.Hop{ID: configured(3).ID, From: from.ID, Floor: time.Hour, Host: at("hop.example.org")}
-	for name, ask := range map[string]func(context.Context) (bool, error){
-		"claim.example.org": func(ctx context.Context) (bool, error) {
-			l, err := s.Claim(ctx, c)
-			return l.Denied == "", err
-		},
-		"due.example.org": func(ctx context.Context) (bool, error) {
-			leases, _, err := s.ClaimDue(ctx, store.DueQuery{Limit: 1})
-			return len(leases) == 1, err
-		},
-		"hop.example.org": func(ctx context.Context) (bool, error) {
-			p, err := s.Hop(ctx, hop)
-			return p.Denied == "", err
-		},
-	} {
-		tx := holdHost(t, url, "domain example.org")
-		done := make(chan error, 1)
-		go func() {
-			granted, err := ask(t.Context())
-			if !granted && err == nil {
-				err = errors.New("not granted")
-			}
-			done <- err
-		}()
-		waiting(t, watch, 1)
-		var released, free int64
-		must(t, watch.QueryRow(t.Context(), `select scale + (1e9 * extract(epoch from clock_timestamp() - wall))::bigint from pollard.server`).Scan(&released))
-		must(t, tx.Rollback(t.Context()))
-		if err := <-done; err != nil {
-			t.Fatalf("%s: %v", name, err)
-		}
-		must(t, watch.QueryRow(t.Context(), `select free from pollard.host where name = $1`, name).Scan(&free))
-		if early := time.Duration(released) + time.Minute - time.Duration(free); early > 0 {
-			t.Errorf("%s may be asked again %v too early", name, early)
-		}
-	}
-}
-
 // Statements see what was committed before, whatever the default of the server is.
 func TestIsolationOfServer(t *testing.T) {
 	url := server(t).Database(t)
@@ -204,7 +148,7 @@ func TestIsolationOfServer(t *testing.T) {
 		polls.Go(func() {
 			for range 10 {
 				c := storetest.Claim(n)
-				c.Host = store.Host{Name: "host"}
+				c.Host = store.Host{Site: "host"}
 				if _, err := s.Claim(t.Context(), c); err != nil {
 					t.Error(err)
 					return

@@ -62,7 +62,7 @@ func work(t *testing.T, dir string, times int) {
 
 // poll claims and commits a feed and says so, one line each.
 func poll(t *testing.T, s *Store, n, times int) error {
-	c := store.Claim{ID: numbered(n), URL: urlOf(n), Floor: time.Nanosecond}
+	c := store.Claim{Own: true, ID: numbered(n), URL: urlOf(n), Floor: time.Nanosecond}
 	version := uint64(0)
 	for polls := range times {
 		c.Hold = 1000 * time.Hour
@@ -81,7 +81,7 @@ func poll(t *testing.T, s *Store, n, times int) error {
 			o.Body = crashBody(n, version)
 		case 1:
 			pause = token
-			o.Pauses = []store.Pause{{Scope: fmt.Sprintf("host %d-%d", n, token)}}
+			o.Pauses = []store.Pause{{Site: fmt.Sprintf("%d-%d", n, token)}}
 		case 3: // brings nothing
 		}
 		o.FeedState = fmt.Append(nil, version)
@@ -128,7 +128,7 @@ func verify(t *testing.T, dir string, acks []acknowledged) {
 	for _, p := range pauses {
 		var n int
 		var token uint64
-		if _, err := fmt.Sscanf(p.Scope, "host %d-%d", &n, &token); err == nil {
+		if _, err := fmt.Sscanf(p.Site, "%d-%d", &n, &token); err == nil {
 			paused[n] = max(paused[n], token)
 		}
 	}
@@ -142,7 +142,7 @@ func verify(t *testing.T, dir string, acks []acknowledged) {
 		}
 		highest = max(highest, a.granted)
 	}
-	c := store.Claim{ID: numbered(1000), URL: urlOf(1000), Floor: time.Nanosecond}
+	c := store.Claim{Own: true, ID: numbered(1000), URL: urlOf(1000), Floor: time.Nanosecond}
 	lease, err := s.Claim(t.Context(), c)
 	if err != nil || uint64(lease.Token) <= highest {
 		t.Errorf("after token %d came %+v, %v", highest, lease, err)

@@ -207,10 +207,10 @@ func TestDamagedName(t *testing.T) {
 		dir := directory(t)
 		const feeds = 400
 		storeOf(t, dir, feeds)
-		paused := store.Claim{ID: numbered(feeds), URL: urlOf(feeds), Hold: time.Hour, Configured: true, Host: store.Host{Name: "paused", Spacing: time.Minute}}
+		paused := store.Claim{ID: numbered(feeds), URL: urlOf(feeds), Hold: time.Hour, Configured: true, Host: store.Host{Site: "paused", Spacing: time.Minute}}
 		s := mustOpen(t, dir)
 		storetest.Commit(t, s, storetest.Outcome(storetest.Grant(t, s, paused), nil))
-		mustDo(t, s.Restore(t.Context(), []store.Saved{{Pause: &store.Pause{Scope: "host paused", For: 24 * time.Hour}}}), s.Close())
+		mustDo(t, s.Restore(t.Context(), []store.Saved{{Pause: &store.Pause{Site: "paused", For: 24 * time.Hour}}}), s.Close())
 		id := numbered(feeds / 2)
 		if name := hex.EncodeToString(id[:]); strings.Contains(damage, "host") {
 			flipIn(t, dir, damage, []byte(name))
@@ -394,22 +394,20 @@ func TestShortOfSpace(t *testing.T) {
 // rows by an index, however many there are.
 func TestPlans(t *testing.T) {
 	s := mustOpen(t, directory(t))
-	c := store.Claim{ID: numbered(1), URL: urlOf(1), Hold: time.Hour, Configured: true, Host: store.Host{Name: "one", Domain: "d"}}
+	c := store.Claim{ID: numbered(1), URL: urlOf(1), Hold: time.Hour, Configured: true, Host: store.Host{Site: "one"}}
 	o := storetest.Outcome(storetest.Grant(t, s, c), storetest.Text(1, ""))
-	_, err := s.Hop(t.Context(), store.Hop{ID: numbered(2), Host: store.Host{Name: "two"}})
-	mustDo(t, err)
-	o.Pauses = []store.Pause{{Scope: "host three", For: time.Hour}}
+	o.Pauses = []store.Pause{{Site: "three", For: time.Hour}}
 	storetest.Commit(t, s, o)
 	mustDo(t, s.Touch(t.Context(), map[store.ID]store.Asked{c.ID: {}}))
 	for i := range 4 { // two that wait make the next one ask whose turn it is
 		queued := store.Claim{ID: numbered(10 + i), URL: urlOf(10 + i), Hold: time.Hour, Queue: true, Prefetch: true, By: store.OwnerOf(store.KindToken, "a"),
-			Host: store.Host{Name: "busy", Spacing: time.Hour}}
+			Host: store.Host{Site: "busy", Spacing: time.Hour}}
 		if i == 3 {
-			queued.Host.Name = "free"
+			queued.Host.Site = "free"
 		}
 		storetest.Ask(t, s, queued)
 	}
-	_, _, err = s.ClaimDue(t.Context(), store.DueQuery{Limit: 9, Short: true})
+	_, _, err := s.ClaimDue(t.Context(), store.DueQuery{Limit: 9, Short: true})
 	mustDo(t, err)
 	_, _, err = s.ClaimDue(t.Context(), store.DueQuery{Limit: 9, Idle: time.Nanosecond})
 	mustDo(t, err)

@@ -72,7 +72,7 @@ func TestBringUp(t *testing.T) {
 			t.Errorf("%s: logged %v", how, lines.All())
 		}
 		mustDo(t, s.Close())
-		after := rowsOf(t, dir, storetest.RowsOfVersion2)
+		after := rowsOf(t, dir, storetest.RowsOfNow)
 		for i := range max(len(before), len(after)) {
 			if i >= len(before) || i >= len(after) || before[i] != after[i] {
 				t.Fatalf("%s: row %d was %s, is %s", how, i, before[min(i, len(before)-1)], after[min(i, len(after)-1)])
@@ -112,12 +112,14 @@ func TestBringUpFails(t *testing.T) {
 	storetest.CheckBroughtUp(t, s)
 }
 
-// TestEarlierProgram has statements of version 1 fail, so that such a program does not take rows without a sum as damaged.
+// TestEarlierProgram has statements of versions 1 and 2 fail, so that such a program writes nothing. Every claim and commit of
+// version 2 writes the column unused.
 func TestEarlierProgram(t *testing.T) {
 	dir := directory(t)
 	storeOf(t, dir, 1)
 	for _, sql := range []string{
 		`select f.sum from feed f`, `update feed set due = 1, sum = 2, facts = null, memo = null where n = 1`, `insert into feed (id, until, sum) values (x'00', 0, 0)`,
+		`select f.unused from feed f`, `update feed set due = 1, poll_state = null, unused = 0 where n = 1`, `insert into feed (id, until, unused) values (x'00', 0, 0)`,
 	} {
 		c, err := connect(filepath.Join(dir, fileName))
 		mustDo(t, err)
@@ -128,14 +130,26 @@ func TestEarlierProgram(t *testing.T) {
 	}
 }
 
-// TestLongPausesOfVersion1 has a pause of a host last for a day at most: that version had longer ones.
-func TestLongPausesOfVersion1(t *testing.T) {
+// TestPausesOfVersion2 has a pause of a host hold for the feeds of that host, and for its site for an hour at most.
+func TestPausesOfVersion2(t *testing.T) {
 	s := NewMemory(nil)
 	defer s.Close()
-	mustDo(t, s.database.writer.exec(`insert into pause (scope, until, why, step) values ('host a.test', ?1, 'host-cooldown', 1)`, int64(s.database.scale.now().Add(6*24*time.Hour))))
-	_, err := s.Sweep(t.Context(), store.SweepQuery{})
-	mustDo(t, err)
-	if p, err := s.Pauses(t.Context()); err != nil || len(p) != 1 || p[0].For > 24*time.Hour || p[0].For < 23*time.Hour {
-		t.Errorf("Pauses = %+v, %v, want one of a day", p, err)
+	var feeds []store.Claim
+	for _, host := range []string{"www.a.test", "www.a.test", "blog.a.test"} {
+		url := fmt.Sprintf("https://%s/%d.xml", host, len(feeds))
+		feeds = append(feeds, store.Claim{ID: store.IDOf(url), URL: url, Hold: time.Minute, Host: store.Host{Site: host}})
+		storetest.Grant(t, s, feeds[len(feeds)-1])
+	}
+	mustDo(t, s.database.writer.exec(`update feed set tables_3 = 0`)) // as that version leaves it
+	mustDo(t, s.database.writer.exec(`insert into pause (scope, until, why, step) values ('host www.a.test 3', ?1, 'host-cooldown', 1)`, int64(s.database.scale.now().Add(6*time.Hour))))
+	for i, wait := range []time.Duration{6 * time.Hour, 6 * time.Hour, time.Hour} {
+		c := feeds[i]
+		c.Host.Site = "a.test"
+		if l := storetest.Ask(t, s, c); l.Denied == "" || l.Wait > wait || l.Wait < wait-time.Minute {
+			t.Errorf("%s: %q for %v, want %v", c.URL, l.Denied, l.Wait, wait)
+		}
+	}
+	if p, err := s.Pauses(t.Context()); err != nil || len(p) != 1 || p[0].Site != "a.test" || p[0].For > time.Hour {
+		t.Errorf("Pauses = %+v, %v, want one of an hour", p, err)
 	}
 }

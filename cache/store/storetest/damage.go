@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/feedpollard/pollard/cache/store"
-	"github.com/feedpollard/pollard/policy"
 )
 
 // damage is a change of a value of a feed, its host or its host's pause, behind the store's back.
@@ -28,9 +27,9 @@ func (d damage) do(h Harness, c store.Claim) {
 	of := c.URL
 	switch d.table {
 	case "host":
-		key, of = "name", c.Host.Name
+		key, of = "name", c.Host.Site
 	case "pause":
-		key, of = "scope", "host "+c.Host.Name+" 1"
+		key, of = "scope", "site "+c.Host.Site
 	}
 	if value == nil {
 		value, set = d.bit, fmt.Sprintf(`%s = (coalesce(%[1]s, 0) | ?1) - (coalesce(%[1]s, 0) & ?1)`, d.column)
@@ -43,10 +42,10 @@ func (d damage) do(h Harness, c store.Claim) {
 func damages(h Harness) (all []damage) {
 	for table, columns := range map[string][]string{
 		"feed": {
-			"spacing", "not_established", "owner", "seen", "days", "configured", "token", "next", "due", "hold", "last", "hopped", "earliest", "asked",
-			"version", "size", "body", "changed", "news", "outcome", "moment", "followed", "waiting", "configured_until",
+			"spacing", "not_established", "owner", "seen", "days", "configured", "token", "next", "due", "hold", "last", "earliest", "asked", "first", "refused",
+			"version", "size", "body", "changed", "news", "outcome", "configured_until",
 		},
-		"host":  {"free", "ready", "calm", "turn", "served_2", "served_3", "good", "plain"},
+		"host":  {"free", "good", "ready", "calm", "turn", "served_2", "served_3"},
 		"pause": {"until", "step"},
 	} {
 		for _, column := range columns {
@@ -56,7 +55,7 @@ func damages(h Harness) (all []damage) {
 		}
 	}
 	for column, was := range map[string]string{
-		"url": "https://example.com/", "host": "host", "domain": "example.com", "state": "fresh", "coding": "identity", "poll_state": "facts", "feed_state": "memo",
+		"url": "https://example.com/", "site": "host", "state": "fresh", "coding": "identity", "poll_state": "facts", "feed_state": "memo",
 	} {
 		for i := range was {
 			other := []byte(was)
@@ -77,7 +76,7 @@ func damages(h Harness) (all []damage) {
 		return all[:len(all)/6]
 	}
 	for table, columns := range map[string][]string{
-		"host": {"domain", "free", "ready", "calm", "turn", "served_2", "served_3", "good", "plain"}, "pause": {"until", "why", "step"},
+		"host": {"free", "ready", "calm", "turn", "served_2", "served_3"}, "pause": {"until", "why", "step"},
 	} {
 		for _, column := range columns { // each may have a value of another type
 			all = append(all, damage{table: table, column: column, value: []byte{0}})
@@ -106,22 +105,22 @@ func damaged(t *testing.T, h Harness) {
 		return c
 	}
 	content := func(n int) *store.Body { return Text(1, fmt.Sprintf("content %06d", n)) }
-	outcome := func(l store.Lease, body *store.Body, limited bool) store.Outcome {
+	outcome := func(l store.Lease, body *store.Body) store.Outcome {
 		o := Outcome(l, body)
-		o.Good = []policy.Good{{Host: l.Host}}
-		o.Pauses = []store.Pause{{Scope: "host " + l.Host.Name, Domain: l.Host.Domain, For: 30 * time.Minute, Why: "busy", Limited: limited}}
+		o.Good = []string{l.Host.Site}
+		o.Pauses = []store.Pause{{Site: l.Host.Site, For: 30 * time.Minute, Why: "busy"}}
 		return o
 	}
 	var saved []store.Saved
 	for n := range feeds {
 		c := claim(n)
 		saved = append(saved, store.Saved{Record: store.Record{
-			ID: c.ID, URL: c.URL, Host: c.Host, Configured: true, State: store.StateFresh, Hold: 3 * time.Hour, Polled: 5 * time.Hour, Asked: time.Minute, Hopped: time.Minute,
+			ID: c.ID, URL: c.URL, Host: c.Host, Configured: true, State: store.StateFresh, Hold: 3 * time.Hour, Polled: 5 * time.Hour, Asked: time.Minute,
 		}})
 	}
 	wantError(t, "Restore", s.Restore(t.Context(), saved), nil)
 	for n := range feeds {
-		o := outcome(Grant(t, s, claim(n)), content(n), false)
+		o := outcome(Grant(t, s, claim(n)), content(n))
 		o.NotBefore = time.Hour
 		Commit(t, s, o)
 	}
@@ -212,9 +211,9 @@ func damaged(t *testing.T, h Harness) {
 	}
 	h.Sleep(time.Hour)
 	for _, n := range hosts {
-		Commit(t, s, outcome(Grant(t, s, claim(n+feeds)), nil, true))
+		Commit(t, s, outcome(Grant(t, s, claim(n+feeds)), nil))
 	}
-	h.Sleep(10 * time.Minute)
+	h.Sleep(5 * time.Minute)
 	for _, n := range hosts {
 		if l := Ask(t, s, claim(n+2*feeds)); l.Denied != store.DeniedPaused || l.Wait > 30*time.Minute {
 			t.Errorf("feed %d, %+v: a pause does not count: %+v", n, all[n], l)

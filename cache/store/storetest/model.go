@@ -24,7 +24,7 @@ type model struct {
 	now      time.Duration
 	feeds    map[store.ID]*known
 	hosts    map[string]*hostOf
-	pauses   map[string]paused // by scope
+	pauses   map[scope]paused
 	urls     map[store.ID]*url
 	tokens   map[store.Token]bool
 	counters map[string]string
@@ -33,18 +33,17 @@ type model struct {
 
 // url is what counts of a URL, whether its feed is known or forgotten.
 type url struct {
-	polled, hopped time.Duration // the last poll, and the last redirect to it
-	earliest       time.Duration // its origin wants no poll before
-	until          time.Duration // all this is remembered if the feed is forgotten
-	hold           time.Duration // the decision of a feed that was forgotten
-	waits          bool          // a redirect to it had to wait
-	touches        int
-	version        uint64 // the highest so far
+	polled   time.Duration // the last poll
+	earliest time.Duration // its origin wants no poll before
+	until    time.Duration // all this is remembered if the feed is forgotten
+	hold     time.Duration // the decision of a feed that was forgotten
+	touches  int
+	version  uint64 // the highest so far
 }
 
 func (m *model) url(id store.ID) *url {
 	if m.urls[id] == nil {
-		m.urls[id] = &url{polled: never, hopped: never, until: never}
+		m.urls[id] = &url{polled: never, until: never}
 	}
 	return m.urls[id]
 }
@@ -55,7 +54,8 @@ type known struct {
 	*url
 	next, asked     time.Duration
 	named           bool          // someone with a name has asked for it
-	followed        bool          // a redirect of it was followed
+	own             bool          // a reader has asked for it at its own address
+	refused         time.Duration // its poll was refused last
 	sleeps          time.Duration // it may be left alone until then
 	configuredUntil time.Duration
 	body            *store.Body
@@ -64,7 +64,7 @@ type known struct {
 const (
 	unit       = 12 * time.Minute // of which a third is more than the clock may go on by itself in one walk
 	modelFeeds = 5
-	hopFloor   = 2*unit + unit/3 // longer than the row of a feed that was forgotten stays in any case
+	modelFloor = 2*unit + unit/3 // longer than the row of a feed that was forgotten stays in any case
 	never      = -time.Duration(1 << 60)
 )
 
@@ -73,8 +73,8 @@ const (
 func (m *model) delayed() bool { return len(m.hosts)+len(m.pauses) > 0 }
 
 func (m *model) start(h store.Host) {
-	if h.Name != "" {
-		m.host(h.Name).started = m.now
+	if h.Site != "" {
+		m.host(h.Site).started = m.now
 	}
 }
 

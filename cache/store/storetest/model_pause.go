@@ -4,7 +4,6 @@
 package storetest
 
 import (
-	"fmt"
 	"maps"
 	"slices"
 	"time"
@@ -21,11 +20,18 @@ type paused struct {
 	store.Pause
 }
 
-// hostOf is what the model knows of a host.
+// scope is what a pause holds for: a site, or its feeds without a version.
+type scope struct {
+	site  string
+	isNew bool
+}
+
+func scopeOf(p store.Pause) scope { return scope{p.Site, p.New} }
+
+// hostOf is what the model knows of a site.
 type hostOf struct {
 	started time.Duration // its last request
-	good    time.Duration // it last answered well
-	plain   [6]bool       // by rank: that answer said nothing of a rate limit
+	good    time.Duration // its last good answer
 }
 
 func (m *model) host(name string) *hostOf {
@@ -35,121 +41,98 @@ func (m *model) host(name string) *hostOf {
 	return m.hosts[name]
 }
 
-// deny is the rule of hosts for feeds of a rank.
-func (m *model) deny(of store.Host, rank store.Rank, byHand bool) (denied store.Refusal, until time.Duration) {
+// deny is the rule of sites for feeds with or without a version.
+func (m *model) deny(of store.Host, hasVersion bool) (denied store.Refusal, until time.Duration) {
 	until = m.now
-	h := m.host(of.Name)
-	if of.Name != "" && h.started+of.Spacing > m.now {
-		denied, until = store.DeniedBusy, h.started+of.Spacing
+	if free := m.host(of.Site).started + of.Spacing; of.Site != "" && free > m.now {
+		denied, until = store.DeniedBusy, free
 	}
-	if byHand && rank == store.RankOperator {
-		return denied, until
-	}
-	wait := func(p paused) {
-		if p.until > m.now {
+	for _, isNew := range []bool{false, true} {
+		if p := m.pauses[scope{of.Site, isNew}]; p.until > m.now && !(isNew && hasVersion) {
 			denied, until = store.DeniedPaused, max(until, p.until)
 		}
-	}
-	for r := range rank + 1 {
-		wait(m.pauses[scope("host "+of.Name, r)])
-		if h.good+48*time.Hour <= m.now {
-			wait(m.pauses[scope("domain "+of.Domain, r)])
-		}
-	}
-	if p := m.pauses["ratelimit "+of.Name]; int(rank) >= p.Step || !h.plain[rank] {
-		wait(p)
 	}
 	return denied, until
 }
 
-// scope is that of a pause for a rank; 0: for all.
-func scope(of string, rank store.Rank) string {
-	if rank == 0 {
-		return of
-	}
-	return fmt.Sprint(of, " ", int(rank))
-}
-
-// drawPauses draws what hosts say in a poll.
+// drawPauses draws what sites say in a poll.
 func (m *model) drawPauses(t *rapid.T, o *store.Outcome) {
 	for range rapid.IntRange(0, 2).Draw(t, "answers") {
-		h := rapid.SampledFrom([]store.Host{{Name: "a.one", Domain: "one"}, {Name: "b.one", Domain: "one"}, {Name: "two"}}).Draw(t, "of host")
-		p := store.Pause{Scope: "host " + h.Name, Domain: h.Domain, For: steps(t, "asked") + unit/3, Why: policy.HintHostCooldown}
+		site := rapid.SampledFrom([]string{"one", "two", "three"}).Draw(t, "of site")
+		p := store.Pause{Site: site, For: steps(t, "asked") + unit/3, Why: policy.HintHostCooldown}
 		switch rapid.IntRange(0, 4).Draw(t, "answer") {
 		case 0:
-			o.Good = append(o.Good, policy.Good{Host: h})
+			o.Good = append(o.Good, site)
+			continue
 		case 1:
 			p.Why = policy.HintRateLimit
-			o.Good = append(o.Good, policy.Good{Host: h, RateLimit: true})
-			o.Pauses = append(o.Pauses, p)
+			o.Good = append(o.Good, site)
 		case 2:
-			p.Limited, p.For = true, 0
-			o.Pauses = append(o.Pauses, p)
-		default:
-			p.Limited = rapid.Bool().Draw(t, "429")
-			o.Pauses = append(o.Pauses, p)
+			p.For = 0
 		}
+		o.Pauses = append(o.Pauses, p)
 	}
 }
 
-// said records what hosts said in a poll. How long a pause is, and which ones end, is what the store says then: tests of its own
-// hold it to that. Here it is bounded, and concerns no other host and no better rank.
-func (m *model) said(t *rapid.T, rank store.Rank, o store.Outcome) {
-	longest := make(map[string]time.Duration) // of pauses that may have changed
-	for _, g := range o.Good {
-		h := m.host(g.Name)
-		if h.good+48*time.Hour <= m.now {
-			h.plain = [6]bool{}
-		}
-		if h.good+time.Hour <= m.now || h.plain[rank] == g.RateLimit { // it is not written each time
-			h.good = m.now
-		}
-		h.plain[rank] = !g.RateLimit
-		for r := rank; r <= store.RankPublicNew; r++ {
-			longest[scope("host "+g.Name, r)] = 24 * time.Hour
+// said records what sites said in a poll. How long a pause is, is what the store says then: tests of its own
+// hold it to that. Here it is bounded, and concerns no other site and no other feeds.
+func (m *model) said(t *rapid.T, f *known, hadVersion bool, o store.Outcome) {
+	for _, site := range o.Good {
+		m.host(site).good = m.now
+		for _, isNew := range []bool{false, true} {
+			if p, ok := m.pauses[scope{site, isNew}]; ok {
+				p.Step = 0
+				m.pauses[scope{site, isNew}] = p
+			}
 		}
 	}
+	longest, least := make(map[scope]time.Duration), make(map[scope]time.Duration) // of pauses that may have changed
 	for _, p := range o.Pauses {
+		of := scope{p.Site, !hadVersion}
 		if p.Why == policy.HintRateLimit {
-			longest["ratelimit "+p.Scope[len("host "):]] = 10 * time.Minute
+			longest[of] = max(longest[of], 10*time.Minute)
 			continue
 		}
-		longest[scope(p.Scope, rank)], longest[scope("domain "+p.Domain, rank)] = 24*time.Hour, time.Hour
+		longest[of] = 24 * time.Hour
+		alone := f.refused != never && m.host(p.Site).good >= f.refused || !f.own && !f.Configured
+		if f.refused = m.now; !alone && hadVersion {
+			least[of] = max(least[of], time.Hour-walkSlack)
+			if p.For > 0 {
+				least[of] = min(least[of], p.For-walkSlack)
+			}
+		}
 	}
 	for _, p := range m.readPauses(t) {
-		if most, ok := longest[p.Scope]; ok {
-			if p.For > max(most, m.pauses[p.Scope].until-m.now) {
+		of := scopeOf(p)
+		if most, ok := longest[of]; ok {
+			if p.For > max(most, m.pauses[of].until-m.now)+walkSlack {
 				t.Fatalf("%+v, want %v at most", p, most)
 			}
-			m.pauses[p.Scope] = paused{m.now + p.For, p}
-			delete(longest, p.Scope)
+			if p.For < least[of] {
+				t.Fatalf("%+v, want %v at least", p, least[of])
+			}
+			m.pauses[of] = paused{m.now + p.For, p}
+			delete(longest, of)
+			delete(least, of)
 		}
 	}
 	for of := range longest {
 		delete(m.pauses, of)
-	}
-	for _, p := range o.Pauses {
-		least := time.Hour - walkSlack
-		if p.For > 0 {
-			least = min(least, p.For-walkSlack)
-		}
-		if got := m.pauses[scope(p.Scope, rank)]; p.Why != policy.HintRateLimit && got.For < least {
-			t.Fatalf("refused for %v, and paused for %v", p.For, got.For)
+		if least[of] > 0 {
+			t.Fatalf("refused, and %+v is not paused", of)
 		}
 	}
 }
 
 // restorePause restores a pause of an export.
 func (m *model) restorePause(t *rapid.T) {
-	p := store.Pause{
-		Scope: rapid.SampledFrom([]string{"host a.one", "host two 3", "domain one 1", "domain one"}).Draw(t, "scope"),
-		For:   length(t, "pause"), Why: policy.HintHostCooldown, Step: rapid.IntRange(0, 3).Draw(t, "step"),
-	}
+	p := rapid.SampledFrom([]store.Pause{{Site: "one"}, {Site: "two", New: true}, {Site: "three"}}).Draw(t, "scope")
+	p.For, p.Why, p.Step = length(t, "pause"), policy.HintHostCooldown, rapid.IntRange(0, 3).Draw(t, "step")
 	if err := m.s.Restore(t.Context(), []store.Saved{{Pause: &p}}); err != nil {
 		t.Fatalf("Restore: %v", err)
 	}
-	if until := m.now + min(p.For, 24*time.Hour); until >= m.pauses[p.Scope].until {
-		m.pauses[p.Scope] = paused{until: until, Pause: p}
+	if until := m.now + min(p.For, 24*time.Hour); until >= m.pauses[scopeOf(p)].until {
+		m.pauses[scopeOf(p)] = paused{until: until, Pause: p}
 	}
 }
 
@@ -164,13 +147,13 @@ func (m *model) readPauses(t *rapid.T) []store.Pause {
 func (m *model) samePauses(t *rapid.T) {
 	pauses := m.readPauses(t)
 	want := maps.Clone(m.pauses)
-	maps.DeleteFunc(want, func(_ string, p paused) bool { return p.until <= m.now })
+	maps.DeleteFunc(want, func(_ scope, p paused) bool { return p.until <= m.now })
 	for _, p := range pauses {
-		w, ok := want[p.Scope]
+		w, ok := want[scopeOf(p)]
 		if !ok || !nearInAWalk(p.For, w.until-m.now) || p.Why != w.Why || p.Step != w.Step || p.URL != w.URL {
 			t.Fatalf("Pauses has %+v, want %+v", p, w)
 		}
-		delete(want, p.Scope)
+		delete(want, scopeOf(p))
 	}
 	if len(want) != 0 {
 		t.Fatalf("Pauses lacks %+v, has %+v", slices.Collect(maps.Keys(want)), pauses)

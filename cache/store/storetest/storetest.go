@@ -81,7 +81,7 @@ func Claim(n int) store.Claim {
 
 // host is one that is paced by a minute.
 func host(name string) store.Host {
-	return store.Host{Name: name, Domain: "domain-of-" + name, Spacing: time.Minute}
+	return store.Host{Site: name, Spacing: time.Minute}
 }
 
 // Outcome is a good one of a poll.

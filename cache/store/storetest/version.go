@@ -12,7 +12,7 @@ import (
 )
 
 // RowsOfVersion1 reads all rows of version 1 of the tables, but for the one that says what a process
-// or server knows. RowsOfVersion2 reads the same rows in version 2.
+// or server knows. RowsOfNow reads the same rows in the present version.
 var (
 	RowsOfVersion1 = []string{
 		`select n, id, url, host, domain, spacing, class, owner, askers, seen, days, state, configured, token, next, due, hold, last, hopped, earliest,
@@ -24,8 +24,8 @@ var (
 		`select node, data from counters`,
 		`select key, value from meta where key in ('secret', 'lost') order by key`,
 	}
-	RowsOfVersion2 = append([]string{
-		strings.NewReplacer("class", "not_established", "sum", "unused", "facts", "poll_state", "memo", "feed_state").Replace(RowsOfVersion1[0]),
+	RowsOfNow = append([]string{
+		strings.NewReplacer(" host,", " site,", "class", "not_established", "sum", "tables_3", "facts", "poll_state", "memo", "feed_state").Replace(RowsOfVersion1[0]),
 		strings.NewReplacer("served, other", "served_2, served_3").Replace(RowsOfVersion1[1]),
 	}, RowsOfVersion1[2:]...)
 )

@@ -20,7 +20,7 @@ func likeTheModel(t *testing.T, begin func(*testing.T) Harness) {
 	rapid.Check(t, func(rt *rapid.T) {
 		m := &model{
 			h: begin(t), feeds: make(map[store.ID]*known), hosts: make(map[string]*hostOf), urls: make(map[store.ID]*url),
-			pauses: make(map[string]paused), tokens: make(map[store.Token]bool), counters: make(map[string]string),
+			pauses: make(map[scope]paused), tokens: make(map[store.Token]bool), counters: make(map[string]string),
 		}
 		m.s = m.h.Open()
 		defer func() { m.s.Close() }()
@@ -60,10 +60,10 @@ func (m *model) pick(t *rapid.T) (store.ID, string) {
 func (m *model) drawHost(t *rapid.T) store.Host {
 	return rapid.SampledFrom([]store.Host{
 		{},
-		{Name: "a.one", Domain: "one", Spacing: unit/3 + unit},
-		{Name: "b.one", Domain: "one", Spacing: unit / 3},
-		{Name: "two", Spacing: unit/3 + 3*unit},
-		{Name: "free"},
+		{Site: "one", Spacing: unit/3 + unit},
+		{Site: "three", Spacing: unit / 3},
+		{Site: "two", Spacing: unit/3 + 3*unit},
+		{Site: "free"},
 	}).Draw(t, "host")
 }
 
@@ -76,8 +76,8 @@ func (m *model) claim(t *rapid.T) {
 	c := store.Claim{
 		ID: id, URL: url, Hold: length(t, "hold"), Host: m.drawHost(t),
 		Configured: rapid.Bool().Draw(t, "configured"),
-		Floor:      rapid.SampledFrom([]time.Duration{0, 0, hopFloor, hopFloor + 2*unit}).Draw(t, "floor"),
-		ByHand:     rapid.Bool().Draw(t, "by hand"), // and otherwise a push
+		Floor:      rapid.SampledFrom([]time.Duration{0, 0, modelFloor, modelFloor + 2*unit}).Draw(t, "floor"),
+		Own:        rapid.Bool().Draw(t, "own"),
 		By:         rapid.SampledFrom([]store.Owner{0, 0, store.OwnerOf(store.KindToken, "")}).Draw(t, "by"),
 	}
 	lease, err := m.s.Claim(t.Context(), c)
@@ -86,7 +86,7 @@ func (m *model) claim(t *rapid.T) {
 	}
 	f := m.feeds[id]
 	if f == nil {
-		f = &known{url: m.url(id), asked: never}
+		f = &known{url: m.url(id), asked: never, refused: never}
 		f.next = max(m.now, f.earliest, f.polled+max(c.Hold, f.hold))
 		f.Record = store.Record{ID: id, URL: url, Hold: c.Hold, State: store.StateCold}
 		m.feeds[id] = f
@@ -94,12 +94,12 @@ func (m *model) claim(t *rapid.T) {
 	if c.Configured {
 		f.configure(m.now)
 	}
-	f.Host, f.named = c.Host, f.named || c.By != 0
+	f.Host, f.named, f.own = c.Host, f.named || c.By != 0, f.own || c.Own
 	due := f.next
 	if c.Floor > 0 {
-		due = min(due, max(f.earliest, max(f.polled, f.hopped)+c.Floor))
+		due = min(due, max(f.earliest, f.polled+c.Floor))
 	}
-	want, until := m.deny(c.Host, lease.Rank, c.ByHand)
+	want, until := m.deny(c.Host, f.Version != 0)
 	if due > m.now {
 		want, until = store.DeniedNotDue, max(due, until)
 	}
@@ -119,15 +119,15 @@ func (m *model) claimDue(t *rapid.T) {
 		q.Idle = length(t, "idle after")
 	}
 	if rapid.IntRange(0, 3).Draw(t, "except") == 0 {
-		q.Except = []string{"a.one", "free"}
+		q.Except = []string{"one", "free"}
 	}
 	var ready []*known // that may be granted, the longest overdue first
 	soonest := time.Duration(1 << 60)
 	for _, f := range m.feeds {
-		if m.expired(f, q.Idle) || f.Host.Name != "" && slices.Contains(q.Except, f.Host.Name) {
+		if m.expired(f, q.Idle) || f.Host.Site != "" && slices.Contains(q.Except, f.Host.Site) {
 			continue
 		}
-		_, until := m.deny(f.Host, m.rank(t, f.ID), false)
+		_, until := m.deny(f.Host, f.Version != 0)
 		if at := max(until, f.next); at <= m.now {
 			ready = append(ready, f)
 		} else if f.sleeps <= m.now {
@@ -142,11 +142,11 @@ func (m *model) claimDue(t *rapid.T) {
 	before := never
 	for _, l := range leases {
 		f := m.feeds[l.ID]
-		if f == nil || l.Denied != "" || !slices.Contains(ready, f) || f.Host.Name != "" && asked[f.Host.Name] {
+		if f == nil || l.Denied != "" || !slices.Contains(ready, f) || f.Host.Site != "" && asked[f.Host.Site] {
 			t.Fatalf("granted %+v, of %v", l, ready)
 		}
 		before = max(before, f.next)
-		asked[f.Host.Name] = true
+		asked[f.Host.Site] = true
 		ready = slices.DeleteFunc(ready, func(g *known) bool { return g == f })
 	}
 	// Of those that were left, none is longer overdue than its rival that was granted.
@@ -155,10 +155,10 @@ func (m *model) claimDue(t *rapid.T) {
 			continue
 		}
 		since := max(f.next, f.sleeps) // a feed that slept has waited since it was looked at again
-		if f.Host.Name != "" && asked[f.Host.Name] {
+		if f.Host.Site != "" && asked[f.Host.Site] {
 			soonest = min(soonest, m.now+f.Host.Spacing)
 			for _, l := range leases {
-				if rival := m.feeds[l.ID]; rival.Host.Name == f.Host.Name && samePlace(rival, f) && since+walkSlack < rival.next {
+				if rival := m.feeds[l.ID]; rival.Host.Site == f.Host.Site && samePlace(rival, f) && since+walkSlack < rival.next {
 					t.Fatalf("granted %+v before %+v", rival, f)
 				}
 			}
@@ -186,48 +186,20 @@ func samePlace(a, b *known) bool {
 	return a.Configured && b.Configured || !a.Configured && !b.Configured && a.asked == never && b.asked == never && !a.named && !b.named
 }
 
+// hop follows a redirect of a feed to a host.
 func (m *model) hop(t *rapid.T) {
 	id, _ := m.pick(t)
-	h := store.Hop{
-		ID: id, Floor: hopFloor, Yield: rapid.Bool().Draw(t, "yield"), First: rapid.Bool().Draw(t, "first"), Host: m.drawHost(t),
-		From: rapid.SampledFrom([]store.ID{{}, idOf(0), idOf(1)}).Draw(t, "from"),
+	h := store.Hop{To: id, New: rapid.Bool().Draw(t, "of a new feed"), Host: m.drawHost(t)}
+	want, until := m.deny(h.Host, !h.New)
+	if u := m.url(id); u.earliest > m.now && h.Host.Site != "" {
+		want, until = store.DeniedPaused, max(until, u.earliest)
 	}
-	f, from, rank := m.feeds[id], m.feeds[h.From], m.rank(t, h.From)
-	want, until := m.deny(h.Host, rank, false)
-	to := m.url(id)
-	free := max(to.earliest, max(to.polled, to.hopped)+h.Floor)
-	first := h.First && rank <= store.RankNamedNew && !from.followed && want != store.DeniedPaused && to.earliest <= m.now
-	taken := !first && h.Yield && f != nil && f.next != store.Ended
-	switch {
-	case first:
-	case taken:
-		want, until = store.DeniedTaken, max(f.next, free, until)
-	case free > m.now:
-		want, until = store.DeniedNotDue, max(free, until)
+	wait, err := m.s.Hop(t.Context(), h)
+	if err != nil || (wait > 0) != (want != "") || want != "" && !nearInAWalk(wait, m.in(until)) {
+		t.Fatalf("Hop = %v, %v, want %q for %v", wait, err, want, m.in(until))
 	}
-	got, err := m.s.Hop(t.Context(), h)
-	if err != nil {
-		t.Fatalf("Hop: %v", err)
-	}
-	if to.waits && got.Denied == store.DeniedNotDue && (want != store.DeniedTaken && !first) { // another one may go first
-		later := max(free+h.Floor/4, until)
-		if later > m.now && nearInAWalk(got.Wait, later-m.now) {
-			return
-		}
-	}
-	if got.Denied != want || want != "" && !nearInAWalk(max(0, got.Wait), until-m.now) {
-		t.Fatalf("Hop = %+v, want %q for %v", got, want, until-m.now)
-	}
-	if to.waits = to.waits || want == store.DeniedNotDue; want != "" {
-		return
-	}
-	to.hopped, to.waits, to.until = m.now, false, max(to.until, m.now+h.Floor)
-	m.start(h.Host)
-	if f != nil {
-		f.next = max(f.next, m.now+h.Floor)
-	}
-	if from != nil {
-		from.followed = true
+	if want == "" {
+		m.start(h.Host)
 	}
 }
 
@@ -270,6 +242,7 @@ func (m *model) commit(t *rapid.T) {
 		o.Withdraw = true
 	}
 	m.drawPauses(t, &o)
+	hadVersion := f != nil && f.Version != 0
 	err := m.s.Commit(t.Context(), o)
 	if f == nil || o.Token == 0 || f.Token != o.Token {
 		if !errors.Is(err, store.ErrFenced) {
@@ -299,7 +272,7 @@ func (m *model) commit(t *rapid.T) {
 		f.Version, f.body = 0, nil
 	}
 	f.next = max(f.next, f.earliest)
-	m.said(t, m.rank(t, id), o)
+	m.said(t, f, hadVersion, o)
 }
 
 // reopen ends a process and starts the next one. A crash of a server is tested elsewhere, as that may lose something.

@@ -20,9 +20,9 @@ func (m *model) touch(t *rapid.T) {
 	asked := make(map[store.ID]store.Asked)
 	for range rapid.IntRange(0, 3).Draw(t, "feeds") {
 		id, _ := m.pick(t)
-		asked[id] = store.Asked{Ago: steps(t, "ago")}
+		asked[id] = store.Asked{Ago: steps(t, "ago"), Own: rapid.Bool().Draw(t, "own")}
 		if rapid.Bool().Draw(t, "by a name") {
-			asked[id] = store.Asked{Ago: asked[id].Ago, By: []store.Owner{store.OwnerOf(store.KindToken, "")}}
+			asked[id] = store.Asked{Ago: asked[id].Ago, Own: asked[id].Own, By: []store.Owner{store.OwnerOf(store.KindToken, "")}}
 		}
 		if rapid.IntRange(0, 3).Draw(t, "by") == 0 {
 			asked[id] = store.Asked{Ago: -1} // no reader has asked
@@ -39,7 +39,7 @@ func (m *model) touch(t *rapid.T) {
 		if f != nil && a.Ago >= 0 {
 			f.asked, f.sleeps = max(f.asked, m.now-a.Ago), 0
 			f.touches++
-			f.named = f.named || len(a.By) > 0
+			f.named, f.own = f.named || len(a.By) > 0, f.own || a.Own
 		}
 	}
 }
@@ -97,7 +97,7 @@ func (m *model) sweep(t *rapid.T) {
 	}
 	for id, u := range m.urls { // rows go before feeds do
 		if m.feeds[id] == nil && u.until < m.now {
-			*u = url{polled: never, hopped: never, until: never, touches: u.touches, version: u.version}
+			*u = url{polled: never, until: never, touches: u.touches, version: u.version}
 		}
 	}
 	got, err := m.s.Sweep(t.Context(), q)
@@ -118,7 +118,7 @@ func (m *model) sweep(t *rapid.T) {
 
 func (m *model) restore(t *rapid.T) {
 	id, url := m.pick(t)
-	f := &known{url: m.url(id), configuredUntil: m.now + configuredFor}
+	f := &known{url: m.url(id), refused: never, configuredUntil: m.now + configuredFor}
 	f.Record = store.Record{
 		ID: id, URL: url, Hold: length(t, "hold"), State: store.StateFresh, Host: m.drawHost(t),
 		In: length(t, "in"), Polled: 10*unit + steps(t, "polled"), Asked: steps(t, "asked"),
@@ -145,7 +145,7 @@ func (m *model) restore(t *rapid.T) {
 		return
 	}
 	if old != nil {
-		f.next, f.asked, f.named, f.followed = max(f.next, old.next), max(f.asked, old.asked), old.named, old.followed
+		f.next, f.asked, f.named, f.own, f.refused = max(f.next, old.next), max(f.asked, old.asked), old.named, old.own, old.refused
 	} else {
 		f.next = max(f.next, f.polled+max(f.Hold, f.hold))
 	}

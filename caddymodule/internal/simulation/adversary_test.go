@@ -43,8 +43,8 @@ func traps(known []*resource) []*resource {
 	}
 	for i, feed := range known {
 		// A copy of a feed first, with another hub, and then a redirect to it,
-		// temporary or permanent, with the longest pause that counts.
-		for j, status := range []int{http.StatusFound, http.StatusMovedPermanently, http.StatusPermanentRedirect} {
+		// with the longest pause that counts. (A temporary one is a request like that for a new URL of the host.)
+		for j, status := range []int{http.StatusMovedPermanently, http.StatusPermanentRedirect} {
 			trap(fmt.Sprintf("copy%d%d", i, j), "/feed", func(c *call) (reply, bool) {
 				if c.age < time.Duration(j+1)*12*time.Hour {
 					copied, resource := *c, *feed

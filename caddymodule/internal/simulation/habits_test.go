@@ -39,7 +39,6 @@ type resource struct {
 	wait304     time.Duration      // the same of a 304; 0: wait
 	retryAfter  time.Duration      // the same by Retry-After, which holds for polls by hand too
 	pause       time.Duration      // what its good answers ask of the whole host
-	addresses   int                // other addresses that redirect to it and have not been followed yet
 	hours       []int              // that it skips
 	days        []time.Weekday     // that it skips
 	slow        func(*call) time.Duration

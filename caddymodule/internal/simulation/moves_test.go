@@ -51,9 +51,9 @@ func movedFeeds() []*resource {
 		target("http://permanent-here.test/a%2Fb"),
 		// Three URLs of one feed.
 		{url: "http://www.one.test/feed", moves: true, instead: to(301, "http://one.test/feed.xml")},
-		{url: "http://one.test/rss", moves: true, instead: to(302, "http://one.test/feed.xml")},
-		{url: "http://one.test/feed.xml", moves: true, addresses: 2},
-		// A permanent redirect that lasts five days is not adopted.
+		{url: "http://one.test/rss", moves: true, instead: to(301, "http://one.test/feed.xml")},
+		{url: "http://one.test/feed.xml", moves: true},
+		// A permanent redirect that lasts five days.
 		{url: "http://fiveday.test/feed", moves: true, instead: during(to(301, "http://fiveday-there.test/feed"), 2*day, 7*day)},
 		target("http://fiveday-there.test/feed"),
 		// Redirects to a page, or in circles, for some days.
@@ -73,7 +73,7 @@ func movedFeeds() []*resource {
 		target("http://patient-there.test/feed"),
 		// The same, to a feed that has readers of its own.
 		{url: "http://delegating.test/feed", moves: true, instead: func(c *call) (reply, bool) {
-			a, ok := to(307, "http://plain.test/feed.xml", "Retry-After", "18000")(c)
+			a, ok := to(308, "http://plain.test/feed.xml", "Retry-After", "18000")(c)
 			a.retryAfter, a.pause = 5*time.Hour, 5*time.Hour
 			return a, ok
 		}},

@@ -269,10 +269,7 @@ func (o *origins) checkTime(res *resource, m *originHost, now time.Time, life in
 	if res.byHand || res.trap {
 		allowed = res.earliest // a poll by hand overrides hints, and nothing else
 	}
-	switch early := now.Before(allowed); {
-	case early && res.addresses > 0: // the first redirect of each is followed at once
-		res.addresses--
-	case early:
+	if now.Before(allowed) {
 		o.sim.violation("%s was polled %v too early, at %v", res.url, allowed.Sub(now), now)
 	}
 	// The gateway reads the hour from the machine's clock.
