@@ -5,7 +5,6 @@ package poller
 
 import (
 	"cmp"
-	"context"
 	"net"
 	"net/http"
 	"net/netip"
@@ -178,61 +177,4 @@ func namesHost(routes caddyhttp.RouteList, r *http.Request) bool {
 		}
 	}
 	return false
-}
-
-// Site is where a handler stands among the routes of a server: for each way to it, the host matchers
-// of the routes on that way.
-type Site [][]caddyhttp.MatcherSets
-
-// SiteOf returns the site of a handler.
-func SiteOf(routes caddyhttp.RouteList, handler caddyhttp.MiddlewareHandler) (ways Site) {
-	for i := range routes {
-		for _, h := range routes[i].Handlers {
-			inner := Site{nil}
-			if route, ok := h.(*caddyhttp.Subroute); ok {
-				inner = SiteOf(route.Routes, handler)
-			} else if h != handler {
-				continue
-			}
-			for _, way := range inner {
-				if hosts := hostsOf(routes[i].MatcherSets); hosts != nil {
-					way = append(way, hosts)
-				}
-				ways = append(ways, way)
-			}
-		}
-	}
-	return ways
-}
-
-// hostsOf returns the host matchers of each set, or nil if a set has none.
-func hostsOf(sets caddyhttp.MatcherSets) (hosts caddyhttp.MatcherSets) {
-	for _, set := range sets {
-		var some caddyhttp.MatcherSet
-		for _, matcher := range set {
-			if _, ok := matcher.(*caddyhttp.MatchHost); ok {
-				some = append(some, matcher)
-			}
-		}
-		if some == nil {
-			return nil
-		}
-		hosts = append(hosts, some)
-	}
-	return hosts
-}
-
-// Names reports whether host matchers on a way to the handler name a host. any means that a way has
-// none.
-func (s Site) Names(host string) (named, any bool) {
-	r := (&http.Request{Host: host}).WithContext(context.WithValue(context.Background(), caddy.ReplacerCtxKey, caddy.NewReplacer()))
-	for _, way := range s {
-		matches := true
-		for _, sets := range way {
-			found, err := sets.AnyMatchWithError(r)
-			matches = matches && found && err == nil
-		}
-		named, any = named || matches && len(way) > 0, any || len(way) == 0
-	}
-	return named, any || len(s) == 0
 }

@@ -8,10 +8,14 @@ import (
 	"context"
 	"errors"
 	"maps"
+	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
+	"github.com/caddyserver/caddy/v2"
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 	"go.uber.org/zap"
 
 	"github.com/feedpollard/pollard/cache"
@@ -26,38 +30,71 @@ type Shield interface {
 	OriginOf(k ShieldKey) cache.Origin
 	// Rules returns the operator's rules for its feeds.
 	Rules() policy.Rules
-	// Names reports whether the host matchers of its route name a host. any means that it has none.
-	Names(host string) (named, any bool)
+	// Server returns the server among whose routes it stands, or nil.
+	Server() *caddyhttp.Server
+	caddyhttp.MiddlewareHandler
 }
 
 // AddShield registers a shield by its identity, which is part of the keys of its feeds. Shields
-// with one identity have the same origin block, and share the feeds of the sites that they have in
-// common.
+// with one identity have the same origin block, and share the feeds that they both serve.
 func (a *App) AddShield(identity string, s Shield) {
 	a.shields[identity] = append(a.shields[identity], s)
 }
 
-// serving returns the shields with an identity that serve a site: those whose routes name its host
-// or, if there are none, those for any host.
-func (a *App) serving(identity, host string) []Shield {
-	var naming, others []Shield
-	for _, s := range a.shields[identity] {
-		switch named, any := s.Names(host); {
-		case named:
-			naming = append(naming, s)
-		case any:
-			others = append(others, s)
+// serving returns the shields that serve the feed of a key: those that requests with its host and path may
+// come to, at its port if one of them listens there. If none is known, as after a rewrite by a
+// handler of another module, the path does not count; and if routes do not lead to any of them (invoke), all serve it.
+func (a *App) serving(k ShieldKey) []Shield {
+	shields := a.shields[k.Shield]
+	for _, pathKnown := range []bool{true, false} {
+		if found := reached(shields, k, pathKnown); len(found) > 0 {
+			return found
 		}
 	}
-	if len(naming) > 0 {
-		return naming
+	return slices.DeleteFunc(slices.Clone(shields), func(s Shield) bool {
+		return s.Server() != nil && len(SiteOf(s.Server().Routes, s)) > 0
+	})
+}
+
+func reached(shields []Shield, k ShieldKey, pathKnown bool) (found []Shield) {
+	walks := make(map[*caddyhttp.Server]*walk)
+	atPort := false
+	for _, s := range shields {
+		server := s.Server()
+		if server == nil {
+			continue
+		}
+		w := walks[server]
+		if w == nil {
+			w = walkFor(k)
+			w.rewritten = !pathKnown
+			w.routes(server.Routes, true)
+			walks[server] = w
+		}
+		if slices.Contains(w.found, caddyhttp.MiddlewareHandler(s)) {
+			found = append(found, s)
+			atPort = atPort || listensAt(server, k)
+		}
 	}
-	return others
+	if atPort {
+		found = slices.DeleteFunc(found, func(s Shield) bool { return !listensAt(s.Server(), k) })
+	}
+	return found
+}
+
+// listensAt reports whether a server listens at the port of a key. Behind a proxy it may not.
+func listensAt(server *caddyhttp.Server, k ShieldKey) bool {
+	u := url.URL{Host: k.Host}
+	port, err := strconv.ParseUint(cmp.Or(u.Port(), map[string]string{"http": "80", "https": "443"}[k.Scheme]), 10, 16)
+	return err == nil && slices.ContainsFunc(server.Listen, func(address string) bool {
+		at, err := caddy.ParseNetworkAddress(address)
+		return err == nil && uint64(at.StartPort) <= port && port <= uint64(at.EndPort)
+	})
 }
 
 // Serves reports whether a shield is one of those that serve the feed of a key.
 func (a *App) Serves(s Shield, k ShieldKey) bool {
-	return slices.Contains(a.serving(k.Shield, k.Host), s)
+	return slices.Contains(a.serving(k), s)
 }
 
 func (a *App) shieldsOf(key string) ([]Shield, ShieldKey) {
@@ -65,7 +102,7 @@ func (a *App) shieldsOf(key string) ([]Shield, ShieldKey) {
 	if !ok {
 		return nil, k
 	}
-	return a.serving(k.Shield, k.Host), k
+	return a.serving(k), k
 }
 
 // originOf returns the origin at which a shielded feed is polled, or nil if its shield is not

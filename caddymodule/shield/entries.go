@@ -32,9 +32,7 @@ type entries struct {
 	byKey *lru.TwoQueueCache[string, *entry]
 	mu    sync.Mutex // held while an entry is added
 
-	host   atomic.Pointer[hostPort] // of the last request
-	passed passed                   // requests for feeds that went to the origin
-	stored storedFeeds              // for publish pings
+	host atomic.Pointer[hostPort] // of the last request
 }
 
 func newEntries() (caddy.Destructor, error) {
@@ -51,6 +49,9 @@ type entry struct {
 	loops       atomic.Bool            // the last poll got status 508
 	bypassUntil atomic.Int64           // in Unix milliseconds
 	unshared    atomic.Pointer[string] // why the last poll brought a feed that may not be shared; nil: it did not
+
+	mu     sync.Mutex
+	passed map[string]int64 // requests that went to the origin, by the reason: a header field, body or method
 }
 
 // hostPort is a host in the form of [feedurl.HostPort].
@@ -114,37 +115,34 @@ func (e *entry) bypass(now time.Time) {
 	e.bypassUntil.Store(now.Add(bypassFor).UnixMilli())
 }
 
-// passed counts the requests for feeds that went to the origin, by the host and the reason: a header
-// field, body or method.
-type passed struct {
-	mu    sync.Mutex
-	count map[[2]string]int64
+// maxReasons bounds the reasons of a key: an origin chooses the fields.
+const maxReasons = 16
+
+// pass counts a request that went to the origin.
+func (e *entry) pass(reason string) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.passed == nil {
+		e.passed = make(map[string]int64)
+	}
+	if _, known := e.passed[reason]; known || len(e.passed) < maxReasons {
+		e.passed[reason]++
+	}
 }
 
-// maxReasons bounds what is counted apart: an origin chooses the fields, and readers the host.
-const maxReasons = 256
-
-func (p *passed) add(host, reason string) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.count == nil {
-		p.count = make(map[[2]string]int64)
-	}
-	if _, known := p.count[[2]string{host, reason}]; !known && len(p.count) >= maxReasons {
-		return
-	}
-	p.count[[2]string{host, reason}]++
-}
-
-// of returns the counts of some hosts, by the reason.
-func (p *passed) of(hosts func(string) bool) map[string]int64 {
-	p.mu.Lock()
-	defer p.mu.Unlock()
+// passed sums up the requests for some keys that went to the origin, by the reason.
+func (s *entries) passed(some func(key string) bool) map[string]int64 {
 	sum := make(map[string]int64)
-	for of, n := range p.count {
-		if hosts(of[0]) {
-			sum[of[1]] += n
+	for _, key := range s.byKey.Keys() {
+		e := s.get(key)
+		if e == nil || !some(key) {
+			continue
 		}
+		e.mu.Lock()
+		for reason, n := range e.passed {
+			sum[reason] += n
+		}
+		e.mu.Unlock()
 	}
 	return sum
 }

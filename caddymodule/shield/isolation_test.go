@@ -84,16 +84,18 @@ func TestShieldsAreKnownByTheirBlocks(t *testing.T) {
 	})
 }
 
-// Shields with one block have one poll, and the stricter of their rules.
+// Where two shields with one block both match, there is one poll, and the stricter of their rules. What a handle
+// takes, the next one does not match.
 func TestShieldsOfOneBlock(t *testing.T) {
-	sites := blog + " {\nbind void/site\nhandle /a/* {\n" + shieldOf("x", "min_interval 1m", "jitter 0") + "}\nhandle {\n" + shieldOf("x", "min_interval 5m", "jitter 0") + "}\n}\n"
+	sites := blog + " {\nbind void/site\nhandle /a/* {\n" + shieldOf("x", "min_interval 1m", "jitter 0") + "}\nhandle {\n" + shieldOf("x", "min_interval 5m", "jitter 0") +
+		strings.Replace(shieldOf("x", "min_interval 3m", "max_interval 48h", "jitter 0"), "feed_shield", "feed_shield /b/*", 1) + "}\n}\n"
 	stage.Run(t, sites, stage.Feed(stage.Sample), func(s *stage.Stage) {
-		for _, path := range []string{"/a/feed", "/feed"} {
-			if w := s.Get(blog + path); w.Header().Get("Cache-Control") != "max-age=300" {
+		for path, age := range map[string]string{"/a/feed": "60", "/feed": "300", "/b/feed": "300"} {
+			if w := s.Get(blog + path); w.Header().Get("Cache-Control") != "max-age="+age {
 				t.Errorf("%s: %v", path, w.Header())
 			}
 		}
-		s.Expect(2, "two feeds")
+		s.Expect(3, "three feeds")
 	})
 }
 

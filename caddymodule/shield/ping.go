@@ -96,22 +96,26 @@ func (s *Shield) ping(w http.ResponseWriter, r *http.Request) *poller.Refusal {
 	return nil
 }
 
-// storedFeeds are the feeds of a shield that the store had a moment ago, and those that readers have requested
-// since. Their number is bounded, as the store forgets feeds without readers.
+// storedFeeds are the feeds of a shield's block that the store had a moment ago, and those that readers have
+// requested since. Their number is bounded, as the store forgets feeds without readers.
 type storedFeeds struct {
 	mu    sync.Mutex
 	feeds map[string]pingable // by key
 	next  time.Time           // when they are read again
 }
 
-// pingable is the host of the site of a shield's feed, and the host and path by which pings name it, unescaped.
-type pingable struct{ host, page string }
+// pingable is a feed of the block: whether this shield serves it, and the host and path by which pings name
+// it, unescaped.
+type pingable struct {
+	served bool
+	page   string
+}
 
-func pingableOf(key string) pingable {
+func (s *Shield) pingableOf(key string) pingable {
 	k, _ := poller.ParseShieldKey(key)
 	_, rest, _ := strings.Cut(k.URL(), "://")
 	page, _, _ := strings.Cut(rest, "?")
-	return pingable{k.Host, unescaped(page)}
+	return pingable{s.app.Serves(s, k), unescaped(page)}
 }
 
 // unescaped returns a page without escapes, of which WordPress writes other forms than readers send.
@@ -131,35 +135,28 @@ func (s *Shield) feedsNamed(ctx context.Context, c *cache.Cache, urls []string) 
 			named[unescaped(u.HostPort()+u.Path())] = false
 		}
 	}
-	p := &s.entries.stored
+	p := s.stored
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if began := time.Now(); p.feeds == nil || began.After(p.next) {
 		p.feeds = make(map[string]pingable)
 		for _, key := range c.Keys(context.WithoutCancel(ctx), poller.ShieldPrefix(s.identity)) {
-			p.feeds[key] = pingableOf(key)
+			p.feeds[key] = s.pingableOf(key)
 		}
 		p.next = time.Now().Add(max(pingKeys, pingKeysShare*time.Since(began)))
 	}
 	for _, key := range s.entries.byKey.Keys() {
 		if _, known := p.feeds[key]; !known && s.entries.isFeed(key) {
-			p.feeds[key] = pingableOf(key)
+			p.feeds[key] = s.pingableOf(key)
 		}
 	}
 	for _, f := range p.feeds {
-		if _, ok := named[f.page]; ok {
+		if _, ok := named[f.page]; ok && f.served {
 			named[f.page] = true
 		}
 	}
-	serves := make(map[string]bool) // by host
 	for key, f := range p.feeds {
-		if !named[f.page] && !isBelow(f.page, named) {
-			continue
-		}
-		if _, known := serves[f.host]; !known {
-			serves[f.host] = s.serves(f.host)
-		}
-		if serves[f.host] {
+		if f.served && (named[f.page] || isBelow(f.page, named)) {
 			found = append(found, key)
 		}
 	}

@@ -45,12 +45,13 @@ func (s *Shield) OriginOf(k poller.ShieldKey) cache.Origin {
 // Rules returns the operator's rules for the feeds of the shield.
 func (s *Shield) Rules() policy.Rules { return s.rules }
 
-// Names implements [poller.Shield].
-func (s *Shield) Names(host string) (named, any bool) { return s.site().Names(host) }
+// Server implements [poller.Shield].
+func (s *Shield) Server() *caddyhttp.Server { return s.origin.server }
 
-// serves reports whether the shield serves the site with a host.
-func (s *Shield) serves(host string) bool {
-	return s.app.Serves(s, poller.ShieldKey{Shield: s.identity, Host: host})
+// serves reports whether the shield serves the feed of a key.
+func (s *Shield) serves(key string) bool {
+	k, ok := poller.ParseShieldKey(key)
+	return ok && s.app.Serves(s, k)
 }
 
 // Acquire implements [cache.Origin]: a block of handlers may be asked at any time.

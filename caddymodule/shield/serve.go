@@ -36,8 +36,8 @@ func (s *Shield) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyhtt
 	}
 	text := key.String()
 	if reason := notShared(r); reason != "" {
-		if s.entries.isFeed(text) {
-			s.entries.passed.add(key.Host, reason)
+		if e := s.entries.get(text); e != nil && e.feed.Load() {
+			e.pass(reason)
 		}
 		return s.pass(w, r, next)
 	}
@@ -53,7 +53,7 @@ func (s *Shield) serveFeed(w http.ResponseWriter, r *http.Request, next caddyhtt
 	e := s.entries.request(key, time.Now())
 	if !mayPoll(c, r, key, e) {
 		if e != nil && e.unshared.Load() != nil {
-			s.entries.passed.add(k.Host, *e.unshared.Load())
+			e.pass(*e.unshared.Load())
 		}
 		return s.passAndDetect(w, r, next, key)
 	}
@@ -81,7 +81,7 @@ func (s *Shield) serveFeed(w http.ResponseWriter, r *http.Request, next caddyhtt
 	}
 	vary, stored := feed.Fields()
 	if field := differs(r, vary, stored); field != "" {
-		s.entries.passed.add(k.Host, field)
+		e.pass(field)
 		feed.PollIfDue() // the site may vary by other fields by now
 		return s.pass(w, r, next)
 	}

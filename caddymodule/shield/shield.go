@@ -14,7 +14,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/caddyserver/caddy/v2"
@@ -70,8 +69,9 @@ func init() {
 type Shield struct {
 	// The handlers that make the feeds, such as `reverse_proxy`, `php_fastcgi` or
 	// `file_server`. Requests that they do not answer go to the handlers after the shield, as
-	// they came, and are not shared. Two shields with the same block share the feeds of the sites
-	// that both serve, and there the stricter rule of each line applies. Required.
+	// they came, and are not shared. Two shields with the same block share the feeds that both
+	// serve, as the hosts, ports and paths of their matchers and of the blocks around them say, and
+	// there the stricter rule of each line applies. Required.
 	Origin *caddyhttp.Subroute `json:"origin,omitempty"`
 
 	// How often the origin is polled. The rules of the app `pollard` do not apply here,
@@ -127,12 +127,12 @@ type Shield struct {
 	engine   *poller.Engine
 	requests *poller.Requests
 	identity string // of the origin block
-	site     func() poller.Site
 	owner    store.Owner
 	rules    policy.Rules
 	client   *upstream.Client
 	origin   *origin
 	entries  *entries
+	stored   *storedFeeds // for publish pings
 	pages    *pages.Pages // nil without status
 	viewer   pages.Viewer // of the pages
 
@@ -185,19 +185,13 @@ func (s *Shield) Provision(ctx caddy.Context) error {
 	app.CheckProxies(server)
 	s.origin = newOrigin(s.Origin, server, s.log)
 	s.origin.mark, s.loop = s.markLoop, &loop{logged: rate.Sometimes{Interval: time.Minute}}
-	s.site = sync.OnceValue(func() poller.Site { // later: the routes are not provisioned yet
-		if server == nil {
-			return nil
-		}
-		return poller.SiteOf(server.Routes, s)
-	})
 	s.client = newClient(app.Upstream())
 	s.engine, s.requests = app.Engine(), app.Engine().ShieldRequests()
 	kept, _, err := memories.LoadOrNew(s.identity, newEntries)
 	if err != nil {
 		return err
 	}
-	s.entries = kept.(*entries)
+	s.entries, s.stored = kept.(*entries), new(storedFeeds)
 	s.makePages(ctx, app)
 	app.AddShield(s.identity, s)
 	return nil

@@ -27,10 +27,7 @@ func (s *Shield) makePages(ctx caddy.Context, app *poller.App) {
 	if s.Status == "" {
 		return
 	}
-	s.viewer.Shown = func(key, _ string, _ []feedstate.Group) bool {
-		k, ok := poller.ParseShieldKey(key)
-		return ok && app.Serves(s, k)
-	}
+	s.viewer.Shown = func(key, _ string, _ []feedstate.Group) bool { return s.serves(key) }
 	s.pages = &pages.Pages{
 		Source:    pages.NewSource(s.engine, s.identity),
 		Publisher: s.publisher,
@@ -49,7 +46,7 @@ const (
 
 // publisher returns what of the site keeps the shield from its work.
 func (s *Shield) publisher(ctx context.Context) pages.Publisher {
-	p := pages.Publisher{Passed: s.entries.passed.of(s.serves), Proxies: s.pages.Source.Trouble(&s.viewer).Proxies}
+	p := pages.Publisher{Passed: s.entries.passed(s.serves), Proxies: s.pages.Source.Trouble(&s.viewer).Proxies}
 	if notice := s.loopNotice(); notice != "" {
 		p.Notices = append(p.Notices, notice)
 	}
