@@ -126,7 +126,7 @@ func (w *walk) match(sets caddyhttp.MatcherSets) (matches, may bool) {
 				perhaps = one
 			case *caddyhttp.MatchPath, *caddyhttp.MatchPathRE:
 				if !w.rewritten {
-					one = m.(caddyhttp.RequestMatcher).Match(w.r)
+					one, _ = m.(caddyhttp.RequestMatcherWithError).MatchWithError(w.r) // these never fail
 					perhaps = one
 				}
 			}
