@@ -60,8 +60,9 @@ func open(t *testing.T, n Network) context.Context {
 		rules = append(rules, "MAP "+name+":80 127.0.0.1:"+n.HTTP, "MAP "+name+" 127.0.0.1")
 	}
 	rules = append(rules, "MAP * ~NOTFOUND", "EXCLUDE 127.0.0.1")
+	home := t.TempDir() // for what it downloads, too
 	allocator, cancel := chromedp.NewExecAllocator(context.Background(),
-		chromedp.ExecPath(path), chromedp.UserDataDir(t.TempDir()), chromedp.NoSandbox, chromedp.Headless, chromedp.DisableGPU, chromedp.NoFirstRun,
+		chromedp.ExecPath(path), chromedp.UserDataDir(home), chromedp.Env("HOME="+home), chromedp.NoSandbox, chromedp.Headless, chromedp.DisableGPU, chromedp.NoFirstRun,
 		chromedp.NoDefaultBrowserCheck, chromedp.Flag("disable-background-networking", true), chromedp.Flag("disable-component-update", true),
 		chromedp.Flag("disable-sync", true), chromedp.Flag("disable-dev-shm-usage", true), chromedp.Flag("ignore-certificate-errors", true),
 		chromedp.Flag("host-resolver-rules", strings.Join(rules, ", ")), chromedp.Flag("lang", "en-GB"))
