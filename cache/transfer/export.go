@@ -68,7 +68,7 @@ type exportedAsker struct {
 type exportedPause struct {
 	Site  string    `json:"site,omitempty"`
 	New   bool      `json:"new,omitempty"`   // of its feeds alone that never gave a version
-	Scope string    `json:"scope,omitempty"` // of an export by an earlier version: "host <name>", and the rank of feeds
+	Scope string    `json:"scope,omitempty"` // of an export by an earlier version: "host <name>" or "ratelimit <name>", and the rank of feeds
 	Until time.Time `json:"until"`
 	Why   string    `json:"why"`
 	Step  int       `json:"step,omitempty"`

@@ -187,11 +187,12 @@ func (i *Importer) readForgotten(l *exported) (store.Saved, error) {
 	return s, err
 }
 
-// readPause reads the pause of a site. That of a host, of an earlier version, holds for its site for an hour at most.
+// readPause reads the pause of a site. That of a host, of an earlier version, holds for its site for an hour at most,
+// whatever it was for: a refusal or a rate limit.
 func (i *Importer) readPause(p *exportedPause) (store.Saved, error) {
 	pause := store.Pause{Site: p.Site, New: p.New, For: p.Until.Sub(i.now), Why: p.Why, Step: max(0, p.Step), URL: p.URL}
-	if host, found := strings.CutPrefix(p.Scope, "host "); found {
-		name, _, _ := strings.Cut(host, " ")
+	if scope := strings.Fields(p.Scope); len(scope) > 1 {
+		name := scope[1]
 		if u, err := feedurl.Parse("http://" + name + "/"); err == nil {
 			pause.Site, pause.Step, pause.For = u.Site(), 0, min(pause.For, time.Hour)
 		}

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
 	"testing"
 	"time"
 
@@ -173,5 +174,31 @@ func TestEarlierExport(t *testing.T) {
 				t.Errorf("%s has no version: %v", url, err)
 			}
 		}
+	}
+}
+
+// Pauses of hosts, in an export of an earlier version, become those of their sites, for an hour at most.
+func TestEarlierPauses(t *testing.T) {
+	until := time.Now().Add(5 * time.Hour).UTC().Format(time.RFC3339)
+	soon := time.Now().Add(time.Minute).UTC().Format(time.RFC3339)
+	s := sqlite.NewMemory(nil)
+	defer s.Close()
+	importInto(t, s, strings.NewReader(`{"pause":{"scope":"host www.refuse.test 3","until":"`+until+`","why":"host-cooldown","step":1,"url":"http://www.refuse.test/feed.xml"}}
+{"pause":{"scope":"ratelimit feeds.used.test","until":"`+soon+`","why":"ratelimit","step":3,"url":"http://feeds.used.test/feed.xml"}}
+{"pause":{"scope":"domain all.test","until":"`+until+`","why":"host-cooldown","step":2}}
+`))
+	pauses, err := s.Pauses(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	longest := map[string]time.Duration{"refuse.test": time.Hour, "used.test": time.Minute, "all.test": time.Hour}
+	for _, p := range pauses {
+		if most := longest[p.Site]; p.For > most || p.For < most-30*time.Second || p.New || p.Step != 0 {
+			t.Errorf("a pause: %+v", p)
+		}
+		delete(longest, p.Site)
+	}
+	if len(longest) > 0 {
+		t.Errorf("no pause of %v", longest)
 	}
 }
