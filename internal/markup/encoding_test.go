@@ -66,3 +66,39 @@ func TestUTF8(t *testing.T) {
 		})
 	}
 }
+
+// The field, the declaration and the bytes may each say something else. The text is the same in
+// all combinations here.
+func TestLabelsBesideBytes(t *testing.T) {
+	const (
+		broken = "text/xml; charset: utf-8"
+		utf8   = "text/xml; charset=utf-8"
+		latin  = "text/xml; charset=iso-8859-1"
+		russia = "text/xml; charset=windows-1251"
+	)
+	wide := unicode.UTF16(unicode.LittleEndian, unicode.UseBOM)
+	for name, test := range map[string]struct {
+		bytes                encoding.Encoding
+		text                 string
+		fields, declarations []string
+	}{
+		"utf-8 is what it is":         {encoding.Nop, "<a>né дом</a>", []string{"", utf8, latin, russia, broken}, []string{"", "utf-8", "iso-8859-1", "windows-1251"}},
+		"utf-16 has a mark":           {wide, "<a>né дом</a>", []string{"", utf8, latin, russia}, []string{"", "utf-8", "iso-8859-1", "utf-16"}},
+		"latin-1 is what is left":     {charmap.ISO8859_1, "<a>né</a>", []string{"", utf8, latin, latin + "; charset=iso-8859-1", broken}, []string{"", "utf-8", "iso-8859-1"}},
+		"cyrillic by the field":       {charmap.Windows1251, "<a>дом</a>", []string{russia, russia + "; charset=windows-1251"}, []string{"", "utf-8", "iso-8859-1", "windows-1251"}},
+		"cyrillic by the declaration": {charmap.Windows1251, "<a>дом</a>", []string{"", "text/xml", utf8, broken}, []string{"windows-1251"}},
+	} {
+		for _, field := range test.fields {
+			for _, declared := range test.declarations {
+				document := test.text
+				if declared != "" {
+					document = `<?xml version="1.0" encoding="` + declared + `"?>` + test.text
+				}
+				text := UTF8(encoded(t, test.bytes, document), field)
+				if got := string(text[Begin(text):]); got != test.text {
+					t.Errorf("%s: with the field %q and %q declared it is %q, want %q", name, field, declared, got, test.text)
+				}
+			}
+		}
+	}
+}

@@ -5,6 +5,7 @@ package opml
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/xml"
 	"errors"
 	"os"
@@ -134,6 +135,58 @@ func TestRewriteThereAndBack(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// Lists that are odd go through a gateway and come back as they were. Only a URL that was not
+// written as we write it is another text, with the same meaning.
+func TestOddListsThereAndBack(t *testing.T) {
+	const feed, other = `<outline type="rss" text="A" xmlUrl="https://a.example/f"/>`, `<outline text="B" xmlUrl="http://b.example/?x=1&amp;y=2"/>`
+	tests := []struct {
+		name, list string
+		feeds      int
+		back       string // empty: as the list
+	}{
+		{"no head", `<opml version="1.0"><body>` + feed + `</body></opml>`, 1, ""},
+		{"no body", `<opml>` + feed + other + `</opml>`, 2, ""},
+		{"two bodies", `<opml><body>` + feed + `</body><body>` + other + `</body></opml>`, 2, ""},
+		{"feeds in the head", `<opml><head>` + feed + `</head><body>` + other + `</body></opml>`, 2, ""},
+		{"lines of Windows", "<?xml version=\"1.0\"?>\r\n<opml>\r\n\t" + feed + "\r\n</opml>\r\n", 1, ""},
+		{"blank lines before the declaration", "\n \n<?xml version=\"1.0\"?><opml>" + feed + "</opml>", 1, ""},
+		{"text behind the end", `<opml>` + feed + "</opml>\n<!-- made in 0.1 s -->\nbye\n", 1, ""},
+		{"a body that is not closed", `<opml><head/><body>` + feed + `</opml>`, 1, ""},
+		{"folders that are not closed", `<opml><outline text="a"><outline text="b">` + feed + `</outline></opml>`, 1, ""},
+		{"a folder that is a feed too", `<opml><outline text="a" xmlUrl="https://a.example/">` + feed + `</outline></opml>`, 2, ""},
+		{"single quotes", `<opml><outline text='"A"' xmlUrl='https://a.example/f'/></opml>`, 1, ""},
+		{"names in capitals", `<OPML><OUTLINE TEXT="A" XMLURL="https://a.example/f"></OUTLINE></OPML>`, 1, ""},
+		{"a namespace", `<opml xmlns="http://opml.org/spec2"><body>` + feed + `</body></opml>`, 1, ""},
+		{"attributes of a reader", `<opml xmlns:f="https://r.example/"><outline f:xmlUrl2="x" f:css=".a > b" xmlUrl="https://a.example/f" f:seen="1"/></opml>`, 1, ""},
+		{"a document type", `<!DOCTYPE opml SYSTEM "opml.dtd"><opml>` + feed + `</opml>`, 1, ""},
+		{"a stylesheet", `<?xml version="1.0"?><?xml-stylesheet href="a.xsl"?><opml>` + feed + `</opml>`, 1, ""},
+		{"a bare &", `<opml><outline text="A & B" xmlUrl="https://a.example/f"/></opml>`, 1, ""},
+		{"a control character", "<opml><outline text=\"A\vB\" xmlUrl=\"https://a.example/f\"/></opml>", 1, ""},
+		{"a feed twice", `<opml>` + feed + feed + `</opml>`, 2, ""},
+		{"URLs of other kinds", `<opml><outline xmlUrl="file:///a"/><outline xmlUrl=""/><outline xmlUrl="exec:x"/>` + feed + `</opml>`, 1, ""},
+		{"pages that a reader reads itself", `<opml><outline type="HTML+XPath" xmlUrl="https://p.example/"/>` + feed + `</opml>`, 1, ""},
+		{"letters beyond ASCII", `<opml><outline text="Übung" xmlUrl="https://ü.example/é?q=日本"/></opml>`, 1, ""},
+		{"a URL in a URL", `<opml><outline xmlUrl="https://a.example/?u=https://b.example/f&amp;n=1#top"/></opml>`, 1, ""},
+		{"a bare & in a URL", `<opml><outline xmlUrl="https://a.example/?x=1&y=2"/></opml>`, 1, `<opml><outline xmlUrl="https://a.example/?x=1&amp;y=2"/></opml>`},
+		{"blanks around a URL", "<opml><outline xmlUrl=\"\n https://a.example/f \"/></opml>", 1, `<opml><outline xmlUrl="https://a.example/f"/></opml>`},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			there, changed, err := Rewrite([]byte(tt.list), through)
+			if err != nil || changed != tt.feeds {
+				t.Fatalf("%d changed, %v; want %d", changed, err, tt.feeds)
+			}
+			if n := strings.Count(string(there), escape(base)); n != tt.feeds {
+				t.Errorf("%d URLs lead through the gateway, want %d:\n%s", n, tt.feeds, there)
+			}
+			back, changed, err := Rewrite(there, direct)
+			if want := cmp.Or(tt.back, tt.list); err != nil || changed != tt.feeds || string(back) != want {
+				t.Errorf("%d changed back, %v:\n%s\nwant\n%s", changed, err, back, want)
+			}
+		})
 	}
 }
 
