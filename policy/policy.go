@@ -225,12 +225,10 @@ const (
 	FailureAddress     Failure = "address"      // a private or otherwise forbidden address
 	FailureRedirect    Failure = "redirect"     // a loop, too many hops, https to http, no Location
 	FailureTruncated   Failure = "truncated"    // the body broke off
-	FailureDecoding    Failure = "decoding"     // the content coding is unknown or broken
 	FailureOversize    Failure = "oversize"     // larger than max_body
-	FailureEmpty       Failure = "empty"        // a 200 without a body
-	FailureNotFeed     Failure = "not-feed"     // a 200 with something else than a feed, HTML for example
+	FailureNotFeed     Failure = "not-feed"     // a 200 with something else than a feed, such as HTML, or with nothing
 	FailureUnasked     Failure = "unasked-304"  // a 304 to an unconditional request
-	FailureProtocol    Failure = "protocol"     // not HTTP, or an impossible status
+	FailureProtocol    Failure = "protocol"     // an answer that cannot be read: not HTTP, an impossible status, a content coding that is unknown or broken
 	FailureStatus      Failure = "status"       // any other status: 206, 204, 4xx, 5xx
 	FailureRateLimited Failure = "rate-limited" // 429
 	FailureChallenge   Failure = "challenge"    // a check for browsers in place of the feed, by Cloudflare, Anubis and the like

@@ -45,7 +45,7 @@ func wireLimit(maxBody int64) int64 {
 func (c *Client) readBody(resp *http.Response, maxBody int64, room func(size int64) error) (body []byte, count int64, failure policy.Failure, err error) {
 	list, err := codings(resp.Header)
 	if err != nil {
-		return nil, 0, policy.FailureDecoding, err
+		return nil, 0, policy.FailureProtocol, err
 	}
 	limit := wireLimit(maxBody)
 	if limit > 0 && resp.ContentLength > limit {
@@ -69,7 +69,7 @@ func (c *Client) readBody(resp *http.Response, maxBody int64, room func(size int
 	}
 	switch {
 	case err == nil && len(body) == 0:
-		return nil, w.count, policy.FailureEmpty, errors.New("status 200 without a body")
+		return nil, w.count, policy.FailureNotFeed, errors.New("status 200 without a body")
 	case err == nil:
 		return body, w.count, policy.FailureNone, nil
 	case errors.Is(err, errNoRoom):
@@ -81,9 +81,9 @@ func (c *Client) readBody(resp *http.Response, maxBody int64, room func(size int
 	case errors.Is(err, io.ErrUnexpectedEOF):
 		return body, w.count, policy.FailureTruncated, fmt.Errorf("the body broke off after %d bytes", w.count)
 	case errors.Is(err, errCoding):
-		return nil, w.count, policy.FailureDecoding, err
+		return nil, w.count, policy.FailureProtocol, err
 	}
-	return nil, w.count, policy.FailureDecoding, fmt.Errorf("%w is broken: %w", errCoding, err)
+	return nil, w.count, policy.FailureProtocol, fmt.Errorf("%w is broken: %w", errCoding, err)
 }
 
 // How much of the page of a failing status is read, as sent and decoded in bytes, and how long. It says

@@ -118,7 +118,7 @@ func TestFailures(t *testing.T) {
 		{"broken chunk length", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nxyz\r\n<rss>\r\n0\r\n\r\n", nil, policy.FailureTruncated, "the body broke off after 0 bytes: its chunks are broken", "invalid byte"},
 		{"complete gzip, cut message", "HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: 1000\r\n\r\n" + encoded(feedBody, "gzip"), nil, policy.FailureTruncated,
 			fmt.Sprintf("the body broke off after %d bytes", len(encoded(feedBody, "gzip"))), "unexpected EOF"},
-		{"no body", "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n", nil, policy.FailureEmpty, "status 200 without a body", ""},
+		{"no body", "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n", nil, policy.FailureNotFeed, "status 200 without a body", ""},
 		{"no length, to the end", "HTTP/1.1 200 OK\r\n\r\n" + feedBody, nil, policy.FailureNone, "", ""},
 	} {
 		bubble(t, tt.name, func(t *testing.T) {

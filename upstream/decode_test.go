@@ -46,8 +46,8 @@ func TestDecoding(t *testing.T) {
 		{"two codings", "gzip, br", encoded(long, "gzip", "br"), long, ""},
 		{"three codings", "zstd,gzip,br", encoded(long, "zstd", "gzip", "br"), long, ""},
 		{"codings with identity between", "gzip, identity, br", encoded(long, "gzip", "br"), long, ""},
-		{"four codings", "gzip,gzip,gzip,gzip", encoded(long, "gzip", "gzip", "gzip", "gzip"), "", policy.FailureDecoding},
-		{"wrong order", "br, gzip", encoded(long, "gzip", "br"), "", policy.FailureDecoding},
+		{"four codings", "gzip,gzip,gzip,gzip", encoded(long, "gzip", "gzip", "gzip", "gzip"), "", policy.FailureProtocol},
+		{"wrong order", "br, gzip", encoded(long, "gzip", "br"), "", policy.FailureProtocol},
 		{"gzip twice, named once", "gzip", encoded(long, "gzip", "gzip"), long, ""},
 		{"gzip not named", "", plain, long, ""},
 		{"gzip twice, not named", "", encoded(long, "gzip", "gzip"), long, ""},
@@ -67,18 +67,18 @@ func TestDecoding(t *testing.T) {
 		{"named gzip, but UTF-16", "gzip", "\xff\xfe<\x00r\x00", "\xff\xfe<\x00r\x00", ""},
 		{"named gzip, but JSON", "gzip", `{"version":"https://jsonfeed.org/version/1.1"}`, `{"version":"https://jsonfeed.org/version/1.1"}`, ""},
 		{"named zstd, but plain", "zstd", long, long, ""},
-		{"named gzip, but something else", "gzip", "\x89PNG\r\n\x1a\n" + long, "", policy.FailureDecoding},
-		{"named zstd, but gzip", "zstd", plain, "", policy.FailureDecoding},
-		{"named br, but plain", "br", long, "", policy.FailureDecoding},
-		{"unknown", "compress", "\x1f\x9d\x90" + long, "", policy.FailureDecoding},
-		{"unknown, over br", "br, compress", encoded(long, "br"), "", policy.FailureDecoding},
+		{"named gzip, but something else", "gzip", "\x89PNG\r\n\x1a\n" + long, "", policy.FailureProtocol},
+		{"named zstd, but gzip", "zstd", plain, "", policy.FailureProtocol},
+		{"named br, but plain", "br", long, "", policy.FailureProtocol},
+		{"unknown", "compress", "\x1f\x9d\x90" + long, "", policy.FailureProtocol},
+		{"unknown, over br", "br, compress", encoded(long, "br"), "", policy.FailureProtocol},
 		{"a label that means nothing", "UTF-8", long, long, ""},
 		{"none", "none", "\xef\xbb\xbf" + long, "\xef\xbb\xbf" + long, ""},
 		{"aws-chunked", "aws-chunked", long, long, ""},
 		{"aws-chunked, over gzip", "gzip, aws-chunked", plain, long, ""},
 		{"no token", "gz\"ip", plain, long, ""},
-		{"gzip with a wrong checksum", "gzip", plain[:len(plain)-8] + "\x00\x00\x00\x00" + plain[len(plain)-4:], "", policy.FailureDecoding},
-		{"gzip with a flipped bit", "gzip", plain[:40] + string(plain[40]^0xff) + plain[41:], "", policy.FailureDecoding},
+		{"gzip with a wrong checksum", "gzip", plain[:len(plain)-8] + "\x00\x00\x00\x00" + plain[len(plain)-4:], "", policy.FailureProtocol},
+		{"gzip with a flipped bit", "gzip", plain[:40] + string(plain[40]^0xff) + plain[41:], "", policy.FailureProtocol},
 		{"gzip broken off", "gzip", plain[:len(plain)/2], "part", policy.FailureTruncated},
 		{"gzip without its checksum", "gzip", plain[:len(plain)-8], long, policy.FailureTruncated},
 		{"gzip without its last byte", "gzip", plain[:len(plain)-1], long, policy.FailureTruncated},
@@ -87,10 +87,10 @@ func TestDecoding(t *testing.T) {
 		{"zstd broken off", "zstd", cut(encoded(long, "zstd")), "", policy.FailureTruncated},
 		{"deflate broken off", "deflate", cut(encoded(long, "zlib")), "part", policy.FailureTruncated},
 		{"second member broken off", "gzip", plain + cut(plain), "part", policy.FailureTruncated},
-		{"empty", "", "", "", policy.FailureEmpty},
-		{"empty, named gzip", "gzip", "", "", policy.FailureEmpty},
-		{"empty, named br", "br", "", "", policy.FailureEmpty},
-		{"nothing in gzip", "gzip", encoded("", "gzip"), "", policy.FailureEmpty},
+		{"empty", "", "", "", policy.FailureNotFeed},
+		{"empty, named gzip", "gzip", "", "", policy.FailureNotFeed},
+		{"empty, named br", "br", "", "", policy.FailureNotFeed},
+		{"nothing in gzip", "gzip", encoded("", "gzip"), "", policy.FailureNotFeed},
 	} {
 		bubble(t, tt.name, func(t *testing.T) {
 			var n memnet
@@ -198,7 +198,7 @@ func TestZstdWindowIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var n memnet
 		n.say("example.com:80", ok(wideZstd(t, strings.Repeat(feedBody, 20), 2*maxWindow), "Content-Encoding: zstd"))
-		if a := n.client(t, Settings{}).Poll(t.Context(), ask("http://example.com/")); a.Failure != policy.FailureDecoding {
+		if a := n.client(t, Settings{}).Poll(t.Context(), ask("http://example.com/")); a.Failure != policy.FailureProtocol {
 			t.Errorf("failure %q: %v", a.Failure, a.Err)
 		}
 	})

@@ -44,9 +44,9 @@ func (c feedContent) Remedy() string {
 	case c.Failures == 0, c.Site, c.LastFailure == policy.FailureChallenge, c.LastFailure == policy.FailureForbidden,
 		c.LastFailure == policy.FailureNotShared, c.LastFailure == policy.FailureTLS, strings.Contains(c.LastError, ", though "), strings.Contains(c.LastError, ", which "):
 		return "" // the error says it
-	case c.LastStatus == http.StatusNotFound || c.LastStatus == http.StatusGone || c.LastStatus == http.StatusOK:
+	case c.LastStatus == http.StatusNotFound, c.LastStatus == http.StatusGone, c.LastFailure == policy.FailureNotFeed:
 		return lookElsewhere
-	case c.LastStatus >= http.StatusInternalServerError || c.LastStatus == 0:
+	case c.LastStatus >= http.StatusInternalServerError, c.LastStatus == 0 && c.LastFailure != policy.FailureProtocol:
 		return "If the site comes back, nothing needs to be done: polls go on."
 	}
 	return ""

@@ -21,6 +21,7 @@ import (
 	"github.com/feedpollard/pollard/policy/document/site"
 
 	"github.com/feedpollard/pollard/internal/status"
+	"github.com/feedpollard/pollard/policy"
 )
 
 // ask sends a request to the page of a name and query.
@@ -472,6 +473,32 @@ func TestPageOfFailingFeed(t *testing.T) {
 				t.Errorf("%d: %q is at %d, and what comes before it at %d", tt.status, want, found, at0)
 			}
 			at0 = found
+		}
+	}
+}
+
+// A remedy is that of the failure: only what is not a feed may be one at another address.
+func TestRemedyOfFailure(t *testing.T) {
+	p, source, at := newPages(t, 3)
+	for _, tt := range []struct {
+		failure policy.Failure
+		status  int
+		remedy  string
+	}{
+		{policy.FailureNotFeed, 200, lookElsewhere},
+		{policy.FailureTruncated, 200, ""}, {policy.FailureOversize, 200, ""}, {policy.FailureProtocol, 200, ""},
+		{policy.FailureProtocol, 0, ""}, {policy.FailureConnect, 0, "nothing needs to be done"},
+	} {
+		source.account = func(Which) (status.Feed, []byte, error) {
+			f := source.detailed(source.row(0))
+			f.State, f.Failures, f.LastFailure, f.LastStatus, f.LastError = status.StateFailing, 2, tt.failure, tt.status, "broken"
+			return f, nil, nil
+		}
+		body := ask(p, at, "GET", "feeds?url=https%3A%2F%2Fblog.example%2Fposts%2Ffeed-0.xml").Body.String()
+		for _, remedy := range []string{lookElsewhere, "nothing needs to be done"} {
+			if got, want := strings.Contains(body, remedy), remedy == tt.remedy; got != want {
+				t.Errorf("%s with status %d: says %q: %v", tt.failure, tt.status, remedy, got)
+			}
 		}
 	}
 }
