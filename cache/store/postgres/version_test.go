@@ -22,11 +22,11 @@ import (
 	"github.com/feedpollard/pollard/cache/store/storetest"
 )
 
-// version1 makes a database that has version 1 of the tables, as a dump holds them.
-func version1(t *testing.T) (url string) {
+// ofVersion makes a database that has an earlier version of the tables, as a dump holds them.
+func ofVersion(t *testing.T, version int) (url string) {
 	t.Helper()
 	url = server(t).Database(t)
-	packed, err := os.Open("testdata/version1.sql.gz")
+	packed, err := os.Open(fmt.Sprintf("testdata/version%d.sql.gz", version))
 	must(t, err)
 	defer packed.Close()
 	z, err := gzip.NewReader(packed)
@@ -38,7 +38,7 @@ func version1(t *testing.T) (url string) {
 	return url
 }
 
-// rowsOf reads the tables as other programs do, by statements for version 1.
+// rowsOf reads the tables as other programs do, by statements for their version.
 func rowsOf(t *testing.T, url string, statements []string) (rows []string) {
 	t.Helper()
 	conn := connect(t, url+"&search_path=pollard")
@@ -62,7 +62,7 @@ func TestBringUp(t *testing.T) {
 	if testing.Short() {
 		t.Skip("the step waits for its lock five seconds at a time")
 	}
-	url := version1(t)
+	url := ofVersion(t, 1)
 	t.Parallel()
 	before := rowsOf(t, url, storetest.RowsOfVersion1)
 	backup := connect(t, url)
@@ -119,9 +119,46 @@ func TestBringUp(t *testing.T) {
 	}
 }
 
+// TestBringUpFromVersion2 opens a database that a program of version 2 used, with its polls under way. Rows are as they
+// were, but for the names of columns, and that program can claim and commit no more.
+func TestBringUpFromVersion2(t *testing.T) {
+	url := ofVersion(t, 2)
+	t.Parallel()
+	before := slices.Clone(storetest.RowsOfNow)
+	before[0] = strings.NewReplacer(" site,", " host,", "tables_3", "unused").Replace(before[0])
+	more := []string{
+		`select id, moment, followed, waiting, configured_until, taken from feed order by id`,
+		`select name, served_4, served_5, free_new, free_public, plain from host order by name`,
+		`select scope, url, token from pause order by scope`,
+	}
+	was := rowsOf(t, url, append(before, more...))
+	s := open(t, url)
+	if is := rowsOf(t, url, append(slices.Clone(storetest.RowsOfNow), more...)); len(was) < 80 || !slices.Equal(is, was) {
+		t.Errorf("of %d rows some have changed", len(was))
+	}
+	feeds := 0
+	for page, err := range store.Pages(t.Context(), s.Records, 100) {
+		must(t, err)
+		for _, r := range page {
+			feeds++
+			if b, err := store.ReadBody(t.Context(), s, r.ID); err != nil || b.Version != r.Version || r.Version == 0 {
+				t.Errorf("%s has version %d, and its body is of version %d: %v", r.URL, r.Version, b.Version, err)
+			}
+		}
+	}
+	if feeds != 21 {
+		t.Errorf("%d feeds are known", feeds)
+	}
+	for _, sql := range []string{`update pollard.feed set unused = 0`, `select host from pollard.feed`} {
+		if _, err := connect(t, url).Exec(t.Context(), sql); err == nil {
+			t.Errorf("%s works", sql)
+		}
+	}
+}
+
 // TestBringUpFails has a step fail. The tables are as they were, and are brought up when the cause is gone.
 func TestBringUpFails(t *testing.T) {
-	url := version1(t)
+	url := ofVersion(t, 1)
 	t.Parallel()
 	exec(t, url, `create index feed_configured on pollard.feed (id)`)
 	before := rowsOf(t, url, storetest.RowsOfVersion1)
