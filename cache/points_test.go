@@ -285,7 +285,7 @@ func TestDatesAroundAPointing(t *testing.T) {
 }
 
 // A redirect that cannot be followed yet is not tried again before min_interval has passed, however often the other site
-// has a turn, and is no failure.
+// has a turn, and does not fail.
 func TestHeld(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newWebGateway(t, func(url string) response {

@@ -364,7 +364,7 @@ func TestGone(t *testing.T) {
 	}
 }
 
-// A redirect that has to wait is no failure. It is tried again when it may be followed, min_interval after this poll at
+// A redirect that has to wait has not failed. It is tried again when it may be followed, min_interval after this poll at
 // the earliest.
 func TestHeldIsNoFailure(t *testing.T) {
 	a := failed(FailureHeld, 302)

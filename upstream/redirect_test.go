@@ -213,7 +213,7 @@ func TestCookies(t *testing.T) {
 	})
 }
 
-// A redirect that may not be followed, as far as can be told from the URL, ends the poll without waiting, and is no move.
+// A redirect that may not be followed, as far as can be told from the URL, ends the poll without waiting, and does not move the feed.
 func TestRedirectsThatAreRefused(t *testing.T) {
 	for _, tt := range []struct {
 		name, location string

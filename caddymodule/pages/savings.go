@@ -34,7 +34,7 @@ func (p *Pages) savings(v *visit) error {
 	}
 	days := slices.Clone(record.Days[max(len(record.Days)-pageDays, 0):])
 	slices.Reverse(days)
-	after, _ := strconv.Atoi(v.r.URL.Query().Get("after")) // what is no number is the first page
+	after, _ := strconv.Atoi(v.r.URL.Query().Get("after")) // anything but a number is the first page
 	if after < 0 || after >= len(record.Origins) {
 		after = 0
 	}

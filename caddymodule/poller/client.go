@@ -33,7 +33,7 @@ type Client struct {
 	fields []string // that list the addresses which must all have a right; nil: Address alone
 }
 
-// doubt is why an address may be a proxy's, whoever the client is.
+// doubt is why an address may be a proxy's, for any client.
 type doubt string
 
 const (
@@ -140,7 +140,7 @@ func isForwarded(h http.Header, fields []string) bool {
 }
 
 // addressesIn returns the addresses that fields list, as Caddy reads them: those of all lines,
-// with or without a port. What is not an address is invalid.
+// with or without a port. Anything else is invalid.
 func addressesIn(h http.Header, fields []string) iter.Seq[netip.Addr] {
 	return func(yield func(netip.Addr) bool) {
 		for _, name := range fields {

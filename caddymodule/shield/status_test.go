@@ -105,7 +105,7 @@ func TestStatusNotices(t *testing.T) {
 	}
 }
 
-// A feed that may not be shared is no mistyped address: the page names the field, and how the block takes it out.
+// A feed that may not be shared is not a mistyped address: the page names the field, and how the block takes it out.
 func TestStatusOfFeedsThatMayNotBeShared(t *testing.T) {
 	for _, tt := range []struct {
 		name   string

@@ -21,7 +21,7 @@ import (
 // fingerprinter computes the fingerprints of a feed: hashes of its root element without its
 // volatile parts. Two documents that differ in nothing else are one version; any other
 // difference is a change for readers. Readers of a gateway do not get the feed's own address and
-// push services, so these are hashed apart. What stands around the root has no part in it.
+// push services, so these are hashed apart. Text around the root has no part in it.
 //
 // Volatile are the elements and attributes of [volatileElement] and
 // [volatileAttribute]: dates at which the document was built, the generator, schedule

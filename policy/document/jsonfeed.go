@@ -38,7 +38,7 @@ func readJSON(text []byte, now time.Time) (*policy.Document, error) {
 	var feed object
 	err := json.Unmarshal(text, &feed)
 	if syntax, ok := errors.AsType[*json.SyntaxError](err); ok && strings.HasSuffix(syntax.Error(), "after top-level value") {
-		err = json.Unmarshal(text[:syntax.Offset-1], &feed) // what stands behind the feed is no part of it
+		err = json.Unmarshal(text[:syntax.Offset-1], &feed) // text behind the feed does not belong to it
 	}
 	switch {
 	case err != nil && strings.HasPrefix(err.Error(), "unexpected end"):

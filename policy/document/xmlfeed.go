@@ -79,7 +79,7 @@ func newXMLReader(text []byte, encoding string, lenient bool) *xmlReader {
 	return x
 }
 
-// read reads to the end of the root element. What stands around it says nothing about the feed.
+// read reads to the end of the root element. Text around it says nothing about the feed.
 func (x *xmlReader) read(now time.Time) (*policy.Document, error) {
 	for {
 		token, err := x.scanner.Next()

@@ -139,7 +139,7 @@ func newEditor(body []byte, own string, secret bool) *editor {
 	return e
 }
 
-// begin returns where the document begins, behind its XML declaration. What stands in front of that is
+// begin returns where the document begins, behind its XML declaration. Text in front of that is
 // removed, but for a byte order mark.
 func (e *editor) begin() int {
 	begin := markup.Begin(e.body)
