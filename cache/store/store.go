@@ -9,13 +9,15 @@
 // that content.
 //
 // A claim asks for the right to poll a feed. A lease answers it. If the claim is granted, the
-// lease has a token, which is never given again. An outcome is what the poll changes. To commit it
-// ends the lease.
+// lease has a random token. An outcome is what the poll changes. To commit it ends the lease.
 //
 // A site is what polls ask, and is paced and paused as one. It is left alone for the spacing after each
 // poll and each hop of a redirect, and for the pauses that its refusals begin.
 //
-// An owner is a party that feeds count for. Owners share the site's polls and the store's space.
+// An owner is a party that feeds count for. Owners share the store's space.
+//
+// The store remembers when a URL and its site may be asked next. Whose turn it is, memory decides
+// (package queue).
 package store
 
 import (
@@ -44,8 +46,7 @@ func IDOf(key string) ID {
 // Compare orders IDs as stores do.
 func (id ID) Compare(other ID) int { return bytes.Compare(id[:], other[:]) }
 
-// Token names one grant. A store never gives the same token twice, not even after
-// a feed was forgotten and has come back.
+// Token names one grant. It is random, and above 0.
 type Token uint64
 
 // Ended is the time to the next poll of a feed that is not polled automatically any more.
@@ -73,31 +74,29 @@ var (
 	ErrLocked = errors.New("store: in use by another process")
 )
 
-// Claim asks for the next poll of a feed.
+// Claim asks for the next poll of a feed, or for a hop of a poll.
 type Claim struct {
 	ID  ID     // [IDOf] its URL
 	URL string // the feed's key, kept in the record
 	// Hold is the time to the next poll if no commit follows. It covers the length of the poll
 	// and the interval in force, with its backoff.
 	Hold time.Duration
-	// Floor, if above 0, asks for a poll by hand or because of a push: it is granted before the feed is
-	// due if the URL was asked so long ago.
+	// Floor, if above 0, asks for a poll before the feed is due: it is granted if the URL was asked so long ago.
 	Floor time.Duration
-	// Configured says that the node has the feed in its configuration. It is configured for two days then,
-	// and ClaimDue grants it though it has no version.
+	// Configured says that the node has the feed in its configuration, or one that points to it. It is
+	// configured for two days then.
 	Configured bool
-	// By is the owner that has asked for the feed; 0: none has.
-	By Owner
+	// By are the owners that have asked for the feed since the last Touch.
+	By []Owner
 	// Own says that a reader has asked for it at its own address, not only at one that points to it.
 	Own bool
-	// Queue has the claim wait for its turn among the feeds of its host. If it is denied as
-	// busy, ClaimDue may grant it in the next minutes. Without Queue, the claim is granted as
-	// soon as the host is free.
-	Queue bool
-	// Prefetch says that ClaimDue is called, so that all feeds that are due have their turn.
-	Prefetch bool
-	// Host is the host that the poll asks. A claim is denied while it has to be left alone.
+	// Host is the host that is to be asked. A claim is refused while its site has to be left alone.
 	Host Host
+	// Hop says that a redirect of a poll leads to the URL. Only the site's last request is recorded then, and the
+	// lease has no record and no token. A hop is refused for the pauses of site and URL, and the spacing of the site.
+	Hop bool
+	// New says that the feed has no version whose poll makes the hop.
+	New bool
 }
 
 // Host is a host that polls ask, and Pause a time in which it is left alone.
@@ -112,8 +111,8 @@ type Refusal string
 // The reasons for a refusal.
 const (
 	DeniedNotDue Refusal = "not-due" // the feed is not due
-	DeniedBusy   Refusal = "busy"    // the host was asked less than its spacing ago
-	DeniedPaused Refusal = "paused"  // the host has asked for a pause
+	DeniedBusy   Refusal = "busy"    // the site was asked less than the host's spacing ago
+	DeniedPaused Refusal = "paused"  // the site has asked for a pause
 )
 
 // Lease answers a claim.
@@ -122,6 +121,7 @@ type Lease struct {
 	Denied Refusal       // empty: granted
 	Wait   time.Duration // of a refusal: when the claim may be granted; before that it is refused again
 	Pause  Pause         // of DeniedPaused: the longest that holds for the feed
+	Poked  bool          // of a grant: a poke waited for it, which is done with it
 }
 
 // Record is what the store keeps of a feed, besides its body. The store does not read PollState and
@@ -129,31 +129,31 @@ type Lease struct {
 type Record struct {
 	ID    ID
 	URL   string
-	Token Token // of the last grant; 0: never granted
-	// In is the time to the next poll: 0 or less if it is due, [Ended] if
-	// automatic polling has ended. Of a forgotten feed, it is for how long the record is kept.
-	In     time.Duration
-	Hold   time.Duration // what ClaimDue moves the next poll by
-	Polled time.Duration // since the last grant; negative: never granted
-	Asked  time.Duration // since a reader asked last, on any node; negative: never
-	// NotBefore is how long the origin still asks not to be polled, whatever In is; 0: it
-	// does not.
+	Token Token // of the last grant; 0 if it was never granted
+	// In is the time to the next poll: 0 or less if it is due, [Ended] if automatic polling has ended.
+	// A poke counts. Of a forgotten feed, it is for how long its decision counts.
+	In time.Duration
+	// Poked says that In is that of a poke, and not of the last decision.
+	Poked  bool
+	Polled time.Duration // since the last grant; negative if it was never granted
+	Asked  time.Duration // since a reader asked last, on any node; negative if none has
+	First  time.Duration // since a reader first asked at the feed's own address; negative if none has
+	// NotBefore is how long the origin still asks not to be polled, whatever In is; 0 if it does not.
 	NotBefore time.Duration
-	Version   uint64 // of the body; 0: none
+	Version   uint64 // of the body; 0 if there is none
 	State     State
 	PollState []byte // small, and changes with each poll
 	FeedState []byte // changes seldom
-	Host      Host   // as of the last claim or commit
+	Site      string // as of the last claim or commit: see [policy.Host]
 	Points    string // URL to which the feed's own redirects permanently; empty if it does not
 
 	Configured bool
-	Rank       Rank
-	Owner      Owner // that it counts for
+	// Renew says that Configured ends within a day, unless a node says again that it has the feed.
+	Renew bool
+	Owner Owner // that it counts for
 
-	// Askers are the owners that are remembered of those that asked, and Days the days on which the feed
-	// was read, as bits: bit 0 is the day of the last reader. A lease has neither.
+	// Askers are the owners that asked in the last 30 days.
 	Askers []Asker
-	Days   uint32
 }
 
 // Asker is an owner that asked for a feed, and how many days ago it did last.
@@ -176,13 +176,35 @@ const (
 
 // DueQuery asks for feeds that are due.
 type DueQuery struct {
+	From  Cursor // where the query before ended; the zero Cursor is the beginning
 	Limit int
-	// Except are hosts, by [Host].Name, that this node is busy with.
-	Except []string
-	// Idle leaves out feeds that no reader has asked for in so long.
+	// Idle leaves out feeds that no reader has asked for in so long, and that are not poked; 0 leaves out none.
 	Idle time.Duration
-	// Short says that places are short: feeds of rank 3 and below are left out.
-	Short bool
+	// Poked asks for all feeds alone that are due because of a poke. From is ignored.
+	Poked bool
+}
+
+// Cursor is a place among feeds in the order of their next polls.
+type Cursor struct {
+	next Time
+	n    int64
+}
+
+// Due are feeds that are due.
+type Due struct {
+	Feeds []DueFeed
+	To    Cursor
+	// Wait is how long to wait until another feed is due; 0 or less if more are due than the limit.
+	Wait time.Duration
+}
+
+// DueFeed is a feed that is due.
+type DueFeed struct {
+	ID    ID
+	Site  string // empty if it is not paced
+	Owner Owner
+	New   bool          // it has no version
+	For   time.Duration // it has been due
 }
 
 // Asked is when readers asked for a feed, and of which owners they are.
@@ -191,25 +213,26 @@ type Asked struct {
 	Own bool          // one has asked at the feed's own address since the last Touch
 	By  []Owner       // that have asked since the last Touch
 	// FeedState returns another one for the record's, or nil to leave it. It may be called several
-	// times. Nil: it stays.
+	// times. If it is nil, the state stays.
 	FeedState func(state []byte) []byte
+	Poke      *Poke // nil if there is none
 }
 
-// Hop asks to follow a redirect of a poll.
-type Hop struct {
-	To   ID   // [IDOf] the URL to which it leads
-	New  bool // the feed that is polled has no version
-	Host Host // of that URL
+// Poke has a feed polled before its next poll is due, once. A second one adds nothing to one that waits.
+type Poke struct {
+	// In is the least time until the poll, and Floor the least one since the last poll.
+	In, Floor time.Duration
+	// Patient says that a feed that fails keeps the time of its next poll.
+	Patient bool
 }
 
 // Outcome is what a poll changes.
 type Outcome struct {
 	ID    ID
 	Token Token // of the lease
-	// In is the time to the next poll; [Ended]: there will be none.
+	// In is the time to the next poll; [Ended]: there will be none. A poke since the claim counts besides.
 	In        time.Duration
-	Hold      time.Duration // of the next claim by ClaimDue
-	Claimed   time.Duration // the Hold of the lease; 0: not said
+	Claimed   time.Duration // the Hold of the claim; 0 if it is not known
 	State     State
 	PollState []byte // nil: as they were
 	FeedState []byte // nil: as it was
@@ -217,10 +240,10 @@ type Outcome struct {
 	Body *Body
 	// Withdraw drops the stored body, and with it the version.
 	Withdraw bool
-	Host     Host
+	Site     string // see [policy.Host]
 	// Points is the URL to which the feed's own redirects permanently; empty if it does not. Nil: as it was.
 	Points *string
-	// Pauses are what sites asked for in the poll: see [hostRow.refused] and [hostRow.limited].
+	// Pauses are what sites asked for in the poll: see [siteRow.refused] and [siteRow.limited].
 	Pauses []Pause
 	// Good are the sites that answered well in it.
 	Good []string
@@ -244,20 +267,26 @@ type Saved struct {
 	Body *Body // nil: none
 	// New leaves a record alone that is there already. If it is Configured, that feed is as well, for two days.
 	New bool
-	// Pause is that of a host, which is restored in place of a record. Nil: none.
+	// Hold is the decision of a feed that is not known: after what is remembered of its last poll, it waits so long.
+	Hold time.Duration
+	// Pause is that of a site, which is restored in place of a record. Nil: none.
 	Pause *Pause
 }
 
 // SweepQuery says which records are not wanted any more. A feed that no reader has asked
-// for yet counts as asked for when it was granted last; so it does for [Store.Trim].
+// for yet counts as asked for when it was granted last.
 type SweepQuery struct {
-	// Idle is for how long no reader has asked for a feed.
+	// Idle is for how long no reader has asked for a feed. 0 forgets none for that.
 	Idle time.Duration
-	// Unread is the same for feeds that have no version and are not established, if they are
-	// due, or their origin asked not to be polled yet, or their polling has ended.
+	// Unread is the same for feeds that have no version.
 	Unread time.Duration
-	// Shielded is the same for feeds behind shields. 0: as for others.
-	Shielded time.Duration
+	// Shielded is the same for feeds behind shields, and ShieldKeys how many of each shield are kept that were not
+	// asked for again an hour after they were first asked for; 0 is no limit.
+	Shielded   time.Duration
+	ShieldKeys int
+	// Disk is how many bytes the store may use. Beyond, feeds are forgotten by the shares of their owners,
+	// until only those of [Operator] are left. 0 is no limit.
+	Disk int64
 }
 
 // Change is what Watch reports.
@@ -282,34 +311,34 @@ type Totals struct {
 	Operator int64
 	Used     int64 // bytes that the store uses, as [Store.Trim] counts
 	Short    bool  // the file system is short of space
-	// Crowded says that what is remembered of feeds of public networks that had to give way takes all
-	// the space that such feeds may take, so that no more of them can be added.
+	// Crowded says that what is remembered of forgotten feeds of [Any] takes all the space that it may take, so that
+	// no more of them can be added.
 	Crowded bool
+	// Sites are those with the most feeds, and those that refuse polls again and again while they answer others:
+	// 20 at most of each.
+	Sites []SiteTotals
 }
 
-// Store is the durable record of feeds and of their hosts. Its methods may be called
+// SiteTotals are sums over the feeds of a site.
+type SiteTotals struct {
+	Site    string
+	Feeds   int64
+	Refuses bool // it refused more than one poll of the last day, and answered others well
+}
+
+// Store is the durable record of feeds and of their sites. Its methods may be called
 // concurrently, and by several nodes if the store is shared.
 //
 // The store's clock decides which feeds are due. Only durations cross this interface. They
 // count from the moment at which the store answers.
 //
-// A grant is durable when Claim, ClaimDue or Hop returns: after a crash, no other claim of the
-// feed is granted before its Hold has passed. If a record is damaged, its feed starts afresh as
-// one that was polled when that was noticed and then forgotten.
+// If a record is damaged, its feed starts afresh as one that was polled when that was noticed and then forgotten.
 type Store interface {
-	// Claim asks for the right to poll a feed. The lease has the record as it is after the call,
-	// granted or not. A feed that is not known gets a record and is due at once. After an error no poll may be made.
-	Claim(ctx context.Context, c Claim) (Lease, error)
-
-	// ClaimDue grants up to q.Limit feeds that are due: at most one of each host, and the
-	// hosts first that have waited the longest. It leaves out feeds that no reader has asked for
-	// in q.Idle, for a day or until a reader asks, and feeds that have no version and are
-	// not configured. If it grants fewer than q.Limit, wait is when to ask again.
-	ClaimDue(ctx context.Context, q DueQuery) (leases []Lease, wait time.Duration, err error)
-
-	// Hop records a request to a site for a redirect. If the site or the URL must not be asked now, it returns when to
-	// ask again.
-	Hop(ctx context.Context, hop Hop) (wait time.Duration, err error)
+	// Claim asks for the right to poll feeds, and answers each claim with a lease, in one transaction. The lease has
+	// the record as it is after the call, granted or not. A feed that is not known gets a record and is due at once.
+	// What it grants is durable when it returns: after a crash, no other claim of the feed is granted before its
+	// Hold has passed, and no site is asked within its spacing. After an error no poll may be made.
+	Claim(ctx context.Context, claims []Claim) ([]Lease, error)
 
 	// Commit stores the outcome of a poll in one atomic step. It fails with [ErrFenced] if the
 	// token is not the record's any more. The outcome is durable when Commit returns if it has a
@@ -319,51 +348,44 @@ type Store interface {
 	// and Commit returns [ErrShort] after all else was stored.
 	Commit(ctx context.Context, o Outcome) error
 
+	// Due reads feeds that are due, in the order of their next polls. It leaves out feeds that have no version and are
+	// not configured, unless they are poked.
+	Due(ctx context.Context, q DueQuery) (Due, error)
+
 	// Lookup reads the records of feeds. Those that are not known are left out.
 	Lookup(ctx context.Context, ids []ID) ([]Record, error)
+
+	// Records reads up to limit records in the order of their IDs, beginning after an ID. If
+	// it returns fewer than limit, these are the last. With forgotten, it reads what is remembered of feeds that
+	// were forgotten, and of URLs that only redirects led to. These have no URL.
+	Records(ctx context.Context, after ID, limit int, forgotten bool) ([]Record, error)
 
 	// Body opens the body of a version, or of one that has followed. It fails with [ErrNoBody]
 	// if there is none.
 	Body(ctx context.Context, id ID) (*StoredBody, error)
 
-	// Records reads up to limit records in the order of their IDs, beginning after an ID. If
-	// it returns fewer than limit, these are the last.
-	Records(ctx context.Context, after ID, limit int) ([]Record, error)
-
-	// Forgotten reads what is remembered of feeds that were forgotten, and of URLs that only redirects led
-	// to, as Records does. These have no URL.
-	Forgotten(ctx context.Context, after ID, limit int) ([]Record, error)
-
-	// Touch records when readers last asked for feeds, and which owners did. Of several nodes
-	// the latest moment counts. IDs that are not known are ignored.
+	// Touch records when readers last asked for feeds, which owners did, and pokes. Of several nodes
+	// the latest moment counts. IDs that are not known are ignored. A poke is durable when Touch returns; a crash
+	// may lose the rest.
 	Touch(ctx context.Context, asked map[ID]Asked) error
 
 	// Forget removes the record and body of a feed, or fails with [ErrNoRecord]. The outcome
-	// of a poll under way cannot be committed. The store remembers the last poll of the feed, and
-	// until when its origin does not want another one, for as long as they count.
+	// of a poll under way cannot be committed. The store remembers the last poll of the feed, its decision, and
+	// until when its origin does not want another one, for as long as they count. It is durable when it returns.
 	Forget(ctx context.Context, id ID) error
 
-	// Configured returns the IDs, in order, of the feeds that are configured for a day at least.
-	Configured(ctx context.Context) ([]ID, error)
-
-	// Sweep removes the records that are not wanted any more, with their bodies, but for configured ones. Feeds
-	// of which no node has said for two days that they are configured are so no more. It does so in
-	// small steps, so that no other call waits long, and returns the IDs of those that are gone,
-	// also if it fails.
+	// Sweep forgets the feeds that are not wanted any more, but for configured ones. It does so in small steps, so that
+	// no other call waits long, and returns the IDs of those that are gone, also if it fails. After a crash the
+	// rest is swept by the next one.
 	Sweep(ctx context.Context, q SweepQuery) ([]ID, error)
 
-	// Trim has feeds give way, by their [Rank], until the store uses at most budget bytes or only those of
-	// [Operator] are left. A feed loses its version first, and is due when it was; if that does not suffice, it is
-	// forgotten, as one of [RankPublicNew] is at once. It returns as Sweep does.
-	Trim(ctx context.Context, budget int64) (trimmed []ID, err error)
-
-	// Restore writes records as they are given, for an import. If there is a record already, it
-	// is replaced, but the later last poll and the later next poll count, and its askers stay. A feed that
-	// was forgotten keeps its last poll and its pause, too. A record without a URL adds to what is
-	// remembered.
+	// Restore writes records as they are given, for an import, for configured feeds and for the targets of redirects. If
+	// there is a record already, it is replaced, but the later last poll and the later next poll count, and its
+	// askers stay. A feed that was forgotten keeps its last poll, its decision and its pause, too. A record without a
+	// URL adds to what is remembered. It is durable when it returns; after an error or a crash some may be there.
 	Restore(ctx context.Context, saved []Saved) error
 
-	// Pauses returns the pauses of hosts that are in force.
+	// Pauses returns the pauses of sites that are in force.
 	Pauses(ctx context.Context) ([]Pause, error)
 
 	// Watch calls see for each change of any node until ctx ends or see fails. The first is
@@ -372,31 +394,29 @@ type Store interface {
 
 	// Totals returns sums over all feeds. They may be some minutes old.
 	Totals(ctx context.Context) (Totals, error)
-	// Slow returns sites of whose feeds one poll each takes longer, at their spacing, and sites that refuse
-	// polls again and again while they answer others: 20 at most.
-	Slow(ctx context.Context, longest time.Duration) ([]SlowSite, error)
 
 	// Secret returns the random key of the store, which is the same for all nodes. The first call
 	// makes it. It is in no export.
 	Secret(ctx context.Context) ([]byte, error)
+}
 
-	// SaveCounters replaces the statistics of a node. The store does not read them.
-	// Empty data removes them. More than [MaxCounters] bytes are an error.
+// Counters keeps the statistics of nodes, which it does not read.
+type Counters interface {
+	// SaveCounters replaces the statistics of a node. Empty data removes them. More than [MaxCounters] bytes
+	// are an error.
 	SaveCounters(ctx context.Context, node string, data []byte) error
 
 	// Counters returns the statistics that each node saved last.
 	Counters(ctx context.Context) (map[string][]byte, error)
-
-	Close() error
 }
 
-// Pages yields all records that read reads, in the order of their IDs, size at a time. It
-// ends with the first error.
-func Pages(ctx context.Context, read func(ctx context.Context, after ID, limit int) ([]Record, error), size int) iter.Seq2[[]Record, error] {
+// Pages yields all records in the order of their IDs, size at a time; with forgotten, what is remembered of
+// those that were forgotten. It ends with the first error.
+func Pages(ctx context.Context, s Store, size int, forgotten bool) iter.Seq2[[]Record, error] {
 	return func(yield func([]Record, error) bool) {
 		var after ID
 		for {
-			records, err := read(ctx, after, size)
+			records, err := s.Records(ctx, after, size, forgotten)
 			if !yield(records, err) || err != nil || len(records) < size {
 				return
 			}
