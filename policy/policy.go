@@ -135,7 +135,7 @@ type Ask struct {
 	Timeout     time.Duration // for the whole poll, waiting for slots and for Hop excluded; 0: none
 	MaxBody     int64         // bytes after decoding; 0: no limit
 	Subscribers int           // number of readers, for the User-Agent; 0: left out
-	Standing    Standing      // how its requests are spaced at an address of many hosts
+	Stranger    bool          // the feed counts for strangers: what is remembered of it is small
 
 	// EndAtMove says that the poll ends at a permanent redirect of its URL, with FailureMoved:
 	// what is there is another feed.

@@ -26,22 +26,8 @@ type Pause struct {
 	URL  string // key of the feed whose poll was refused; empty if it is not known
 }
 
-// Standing is how much is known of a feed, for the pacing of an address that many hosts share.
-type Standing int
-
-// The standings. Above StandingKnown, requests are spaced more.
-const (
-	StandingKnown    Standing = iota // it has a version, and not only strangers read it
-	StandingNew                      // it has no version
-	StandingStranger                 // only strangers ask for it, and not for long
-)
-
 // Slot is the right to send one request to a host. Poll or Release must be called.
 type Slot interface {
-	// Turn looks up the host, and returns how long the poll must wait for its turn at the
-	// address. That moment is reserved for its URL: the slot should be released, and another
-	// one be acquired then. 0: it may be made now.
-	Turn(ctx context.Context, standing Standing) time.Duration
 	// Poll polls the URL that the slot was acquired for, and gives the slot back. It
 	// always returns an answer, and may be called once.
 	Poll(ctx context.Context, ask Ask) Answer

@@ -32,7 +32,6 @@ const (
 	HintRateLimit       = "ratelimit"     // an exhausted RateLimit, RateLimit-* or X-RateLimit-*
 	HintHostCooldown    = "host-cooldown" // the pause of the whole host
 	HintHostSlot        = "host-slot"     // the host's next slot
-	HintAddress         = "address"       // the next turn at an address of many hosts
 	HintUnsent          = "unsent"        // a poll of which nothing was sent is repeated soon
 	HintPause           = "pause"         // a poll cannot be made yet
 	HintGone            = "gone"          // 410: never

@@ -4,7 +4,7 @@
 // Package upstream makes polls: one polite conditional GET each, with its redirects.
 //
 // A poll has two steps, so that callers can claim it durably in between:
-// [Client.Acquire] waits while the feed's host has as many requests in flight as it may, and
+// [Client.Acquire] gives a slot, unless the feed's host has as many requests in flight as it may, and
 // the slot makes the poll. Each request is sent exactly once, over a connection of its own.
 // Redirects are followed hop by hop under an address guard, content codings are decoded
 // under a size limit, and the result is classified. The pauses that hosts ask for (RFC
@@ -93,7 +93,6 @@ type Client struct {
 	now       func() time.Time
 	lookup    func(ctx context.Context, name string) ([]netip.Addr, error)
 	hosts     hosts
-	addresses addresses
 	machine   machine
 	reach     dialFunc // replaces the network below the guard; nil: it does not
 	noPacing  bool     // set before the first use
@@ -188,18 +187,17 @@ func fieldText(s string) string {
 	}, s))
 }
 
-// Acquire waits until the URL's host may have another request in flight, or ctx ends.
-func (c *Client) Acquire(ctx context.Context, u feedurl.URL) (policy.Slot, error) {
-	if u == (feedurl.URL{}) {
-		return nil, errNoURL
+// Acquire returns the right to have another request to the URL's host in flight; nil if the host or its site has as
+// many as it may.
+func (c *Client) Acquire(u feedurl.URL) policy.Slot {
+	if c.noPacing {
+		return &slot{client: c, url: u}
 	}
-	ctx, stop := c.untilClosed(ctx)
-	defer stop()
-	to, err := c.enter(ctx, u)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", u.HostPort(), err)
+	to := c.hosts.tryEnter(u, c.now())
+	if to == nil {
+		return nil
 	}
-	return &slot{client: c, url: u, host: to}, nil
+	return &slot{client: c, url: u, host: to}
 }
 
 // enter is [hosts.enter]. It returns nil if nothing is paced.
@@ -218,7 +216,6 @@ type slot struct {
 	client *Client
 	url    feedurl.URL
 	host   *host
-	guard  *guard // after Turn: of the first request
 	spent  bool
 }
 
@@ -241,19 +238,34 @@ func (s *slot) Poll(ctx context.Context, ask policy.Ask) policy.Answer {
 	defer stop()
 	ask.URL = s.url
 	p := newPoll(c, ask)
-	p.first, p.host = s.guard, s.host
+	p.host = s.host
 	defer func() { s.host = p.host }() // that of the last request
 	return p.run(ctx)
 }
 
 // Poll makes one poll, when the URL's host may have another request in flight.
 func (c *Client) Poll(ctx context.Context, ask policy.Ask) policy.Answer {
-	s, err := c.Acquire(ctx, ask.URL)
+	to, err := c.await(ctx, ask.URL)
 	if err != nil {
 		return policy.Answer{At: c.now(), URL: ask.URL.String(), Failure: policy.FailureNotStarted, Err: err}
 	}
+	s := &slot{client: c, url: ask.URL, host: to}
 	defer s.Release()
 	return s.Poll(ctx, ask)
+}
+
+// await waits until the URL's host may have another request in flight, or ctx ends.
+func (c *Client) await(ctx context.Context, u feedurl.URL) (*host, error) {
+	if u == (feedurl.URL{}) {
+		return nil, errNoURL
+	}
+	ctx, stop := c.untilClosed(ctx)
+	defer stop()
+	to, err := c.enter(ctx, u)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", u.HostPort(), err)
+	}
+	return to, nil
 }
 
 // untilClosed returns a context that also ends when the client is closed.
@@ -281,9 +293,6 @@ func (c *Client) Host(u feedurl.URL) policy.Host {
 	}
 	return c.hosts.hostOf(u)
 }
-
-// Busy returns the sites ([policy.Host]) that have as many requests in flight as they may.
-func (c *Client) Busy() []string { return c.hosts.busy() }
 
 // Close cancels all polls and waits for them to return.
 func (c *Client) Close() {

@@ -13,7 +13,6 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
-	"time"
 
 	"github.com/feedpollard/pollard/internal/feedurl"
 )
@@ -125,7 +124,6 @@ type guard struct {
 
 	resolved  bool
 	addresses []netip.Addr // of the host, that may be reached
-	turn      time.Time    // at the first of them; zero: not asked for yet
 }
 
 // check returns an error if the hop must not reach an address. The address is the one

@@ -106,31 +106,17 @@ func (h *hosts) hostOf(u feedurl.URL) policy.Host {
 	return policy.Host{Site: u.Site(), Spacing: spacing}
 }
 
-// busy returns the sites of which one host, or all together, have as many requests in flight as they may: the next
-// poll of the site may be one that has to wait.
-func (h *hosts) busy() (names []string) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	full := make(map[*site]bool)
-	for _, known := range h.known {
-		if known.users > 0 && (isFull(known.places) || isFull(known.site.places)) {
-			full[known.site] = true
+// tryEnter is enter without waiting. It returns nil if the host or its site has as many requests in flight as it may.
+func (h *hosts) tryEnter(u feedurl.URL, now time.Time) *host {
+	to := h.use(u, now)
+	if to.places.TryAcquire(1) {
+		if to.site.places.TryAcquire(1) {
+			return to
 		}
+		to.places.Release(1)
 	}
-	for name, known := range h.sites {
-		if full[known] {
-			names = append(names, name)
-		}
-	}
-	return names
-}
-
-func isFull(places *semaphore.Weighted) bool {
-	if places.TryAcquire(1) {
-		places.Release(1)
-		return false
-	}
-	return true
+	h.drop(to)
+	return nil
 }
 
 // enter waits for the right to have a request to a URL's host in flight, first come, first

@@ -31,7 +31,6 @@ type poll struct {
 	url     feedurl.URL          // of the current request
 	left    time.Duration        // of the poll's timeout, if it has one
 	hopWait time.Duration        // left for its redirects to wait for their hosts
-	first   *guard               // of the first request; nil: its host has not been looked up
 	host    *host                // that the last request was sent to; nil if requests are not counted
 	timer   *time.Timer          // ends the current request; nil: without a timeout
 	started time.Time            // when the timer was started
@@ -89,20 +88,10 @@ func (p *poll) request(ctx context.Context) (redirected bool) {
 		p.user = nil
 	}
 	p.visited[t.WithUser(nil)] = true
-	x := &exchange{client: p.client, guard: p.first}
-	if p.first = nil; x.guard == nil {
-		x.guard = p.client.guardOf(t, p.public)
-	}
+	x := &exchange{client: p.client, guard: p.client.guardOf(t, p.public)}
 	ctx, stop := p.clock(ctx)
 	defer stop()
-	switch err := p.approach(ctx, x, t); {
-	case err == errTurn && len(p.answer.Moves) > 0:
-		p.fail(policy.FailureHeld, err)
-		return false
-	case err == errTurn:
-		p.fail(policy.FailureNotStarted, err)
-		return false
-	case err != nil:
+	if err := p.approach(ctx, x, t); err != nil {
 		p.failed(ctx, phase(x.phase.Load()), err)
 		return false
 	}

@@ -61,11 +61,6 @@ func (c *Client) post(ctx context.Context, hub feedurl.URL, form url.Values, pri
 		_, err = classify(ctx, phaseLookup, false, err)
 		return 0, until, "", err
 	}
-	for next := len(x.guard.addresses) > 0; next && ctx.Err() == nil; { // the feed that names the hub may be a stranger's
-		wait := c.addresses.wait(x.guard.addresses[0], hub, policy.StandingNew, c.now())
-		sleep(ctx, wait)
-		next = wait > maxTurn
-	}
 	h, err := c.enter(ctx, hub)
 	if err != nil {
 		return 0, until, "", err

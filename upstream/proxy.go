@@ -142,10 +142,7 @@ func (x *exchange) connect(ctx context.Context, t feedurl.URL) (conn *http.Clien
 	if !byName {
 		transport := c.transport.Clone()
 		transport.TLSClientConfig.ServerName = t.Name()
-		for i, a := range g.addresses {
-			if i > 0 && !c.addresses.allow(a, c.now()) {
-				continue
-			}
+		for _, a := range g.addresses {
 			conn, err = transport.NewClientConn(ctx, t.Scheme(), net.JoinHostPort(a.Unmap().String(), t.Port()))
 			err = x.proxyFailure(ctx, err)
 			if failed, ok := errors.AsType[*proxyError](err); !ok || failed.away || ctx.Err() != nil {

@@ -181,7 +181,7 @@ func (p *poll) mayFollow(to feedurl.URL) error {
 		return fmt.Errorf("from https to http, to %s: the URL has a secret, which others could read on its way", to.HostPort())
 	case p.visited[to.WithUser(nil)]:
 		return fmt.Errorf("goes round in circles, to %s", to.HostPort())
-	case p.ask.Standing == policy.StandingStranger && len(to.String()) > maxPublicURL:
+	case p.ask.Stranger && len(to.String()) > maxPublicURL:
 		return fmt.Errorf("to a URL of more than %d bytes", maxPublicURL)
 	case len(p.answer.Moves) >= maxHops:
 		return fmt.Errorf("is one too many: %d were followed", maxHops)
