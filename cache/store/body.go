@@ -51,22 +51,30 @@ func deletePending(tx Tx, limit int) error {
 	return err
 }
 
-// replaceBody replaces the body of a feed by another, or by none. A reader may be sent the
-// old one, so if it has several parts and another follows, they are deleted later.
-func (f *feedRow) replaceBody(tx Tx, body *Body) {
+// setBody makes a body that of the feed; nil is none.
+func (f *feedRow) setBody(body *Body) {
+	f.version, f.size, f.coding, f.body = 0, 0, "", 0
+	if body != nil {
+		f.version, f.size, f.coding, f.body = int64(body.Version), int64(len(body.Data)), body.Coding, int64(newToken())
+	}
+}
+
+// replaceBody writes the body of a feed, which had another one before or none, if that has changed. A reader may be sent
+// the old one, so if it has several parts and another follows, they are deleted later.
+func (f *feedRow) replaceBody(tx Tx, old *feedRow, body *Body) {
 	switch {
-	case f.body == 0:
-	case f.size > PartSize && body != nil:
-		tx.Exec(`insert into pending (body, at) values (?1, ?2)`, f.body, int64(tx.Now().Add(outdated)))
+	case f.body == old.body:
+		return
+	case old.body == 0:
+	case old.size > PartSize && body != nil:
+		tx.Exec(`insert into pending (body, at) values (?1, ?2)`, old.body, int64(tx.Now().Add(outdated)))
 		_ = deletePending(tx, 2) // the transaction fails with the same error
 	default:
-		tx.Exec(`delete from body where id = ?1`, f.body)
+		tx.Exec(`delete from body where id = ?1`, old.body)
 	}
-	f.version, f.size, f.coding, f.body = 0, 0, "", 0
 	if body == nil {
 		return
 	}
-	f.version, f.size, f.coding, f.body = int64(body.Version), int64(len(body.Data)), body.Coding, int64(tx.Tokens(1))
 	for part := int64(0); part == 0 || part*PartSize < f.size; part++ {
 		data := body.Data[part*PartSize : min((part+1)*PartSize, f.size)]
 		if data == nil {
@@ -177,7 +185,7 @@ func (d *Database) scanBody(row Row) (*StoredBody, error) {
 	if err != nil {
 		return nil, err
 	}
-	if f.damaged || f.body == 0 {
+	if f.id != IDOf(f.url) || f.body == 0 {
 		return nil, ErrNoBody
 	}
 	id := f.body

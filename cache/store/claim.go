@@ -5,36 +5,100 @@ package store
 
 import (
 	"context"
+	"crypto/rand"
+	"encoding/binary"
+	"slices"
 	"time"
 )
 
-// atOnce is how many feeds one transaction takes at most.
+// atOnce is how many feeds one transaction takes at most, but for claims.
 const atOnce = 500
 
-// usualHold is for feeds that were stored without one.
-const usualHold = time.Hour
-
-// Claim implements [Store].
-func (d *Database) Claim(ctx context.Context, c Claim) (Lease, error) {
-	defer d.took("claim", time.Now())
-	return write(ctx, d, Work{}, func(tx Tx) (Lease, error) { return claim(tx, c) })
+// newToken returns a random number above 0, which fits into a column. It names grants and bodies.
+func newToken() Token {
+	var b [8]byte
+	rand.Read(b[:]) //nolint:errcheck // it never fails
+	return Token(max(1, binary.BigEndian.Uint64(b[:])>>1))
 }
 
-// claim decides on a claim, and writes what it changes.
-func claim(tx Tx, c Claim) (lease Lease, err error) {
-	name := hostRowOf(c.ID, c.Host)
-	hosts, feeds, err := lockAll(tx, []string{name}, 1, c.ID)
+// Claim implements [Store].
+func (d *Database) Claim(ctx context.Context, claims []Claim) ([]Lease, error) {
+	defer d.took("claim", time.Now())
+	if len(claims) == 0 {
+		return nil, ctx.Err()
+	}
+	return write(ctx, d, Work{}, func(tx Tx) ([]Lease, error) { return claim(tx, claims) })
+}
+
+// claim decides on claims, and writes what they change.
+func claim(tx Tx, claims []Claim) ([]Lease, error) {
+	var names []string
+	var added, hops []ID
+	for _, c := range claims {
+		if names = append(names, c.Host.Site); c.Hop {
+			hops = append(hops, c.ID)
+		} else {
+			added = append(added, c.ID)
+		}
+	}
+	sites, feeds, err := lockAll(tx, names, added, hops)
 	if err != nil {
-		return Lease{}, err
+		return nil, err
 	}
-	f, h, now, since := feeds[c.ID], hosts[name], tx.Now(), tx.Since()
-	changed := f.mended || f.earlier || !f.known || f.host != c.Host
-	if !f.known {
-		f.begin(now, since, c.URL, c.Hold)
+	before := make(map[ID][]pauseRow)
+	for _, id := range added {
+		if before[id], err = feeds[id].pausesBefore(tx); err != nil {
+			return nil, err
+		}
 	}
-	f.assumePolled(since, c.Hold)
-	if err := f.moveTo(tx, now, h, c.Host); err != nil {
-		return Lease{}, err
+	now, lost := tx.Now(), tx.Lost()
+	leases := make([]Lease, len(claims))
+	changed := make(map[ID]bool)
+	for i, c := range claims {
+		f, s := feeds[c.ID], sites[c.Host.Site]
+		if c.Hop {
+			leases[i] = f.hop(now, c, s)
+			continue
+		}
+		if !f.known {
+			f.begin(now, lost, c.URL, c.Hold)
+			changed[c.ID] = true
+		}
+		if f.earlier {
+			f.moveTo(now, c.Host.Site, s, before[c.ID])
+			changed[c.ID] = true
+		}
+		var also bool
+		leases[i], also = f.claim(now, c, s)
+		changed[c.ID] = changed[c.ID] || also
+	}
+	for _, id := range sortedIDs(added) {
+		if changed[id] {
+			feeds[id].save(tx, nil, nil)
+		}
+	}
+	saveSites(tx, sites)
+	return leases, nil
+}
+
+// begin makes a row a feed that has no version. It keeps what is remembered of an earlier one with its URL: its last
+// poll, its decision, its pause and who asked. If records were lost at a moment, it may have been polled until then.
+func (f *feedRow) begin(now, lost Time, url string, hold time.Duration) {
+	known := *f
+	*f = newFeed(f.id)
+	f.n, f.known, f.url = known.n, true, url
+	f.last, f.earliest, f.refused, f.until = max(known.last, lost), known.earliest, known.refused, known.until
+	f.owner, f.askers = known.owner, known.askers
+	f.next = max(now, f.earliest, f.last.Add(min(hold, longestNext)))
+	if known.next != End {
+		f.next = max(f.next, known.next)
+	}
+}
+
+// claim decides on a claim of the feed, whose site is nil if it is not paced. It reports whether that changes the row.
+func (f *feedRow) claim(now Time, c Claim, s *siteRow) (lease Lease, changed bool) {
+	if f.site != c.Host.Site {
+		f.site, changed = c.Host.Site, true
 	}
 	if c.Configured && f.configure(now) {
 		changed = true
@@ -42,13 +106,18 @@ func claim(tx Tx, c Claim) (lease Lease, err error) {
 	if c.Own && f.first == Never {
 		f.first, changed = now, true
 	}
+	owner, askers := f.owner, f.askers
 	f.askedBy(c.By, now.day())
 	f.classify(now)
-	due := f.next
+	changed = changed || f.owner != owner || !slices.Equal(f.askers, askers)
+	due := min(f.next, f.wanted())
 	if c.Floor > 0 { // it brings the poll forward, never back
-		due = min(due, f.mayAsk(c.Floor, since))
+		due = min(due, max(f.earliest, f.last.Add(c.Floor)))
 	}
-	at, paused := h.mayAsk(f.version != 0, c.Host.Spacing, now, since)
+	at, paused := now, (*pauseRow)(nil)
+	if s != nil {
+		at, paused = s.mayAsk(f.version != 0, c.Host.Spacing, now)
+	}
 	switch {
 	case due > now:
 		lease.Denied, at = DeniedNotDue, max(due, at)
@@ -57,93 +126,43 @@ func claim(tx Tx, c Claim) (lease Lease, err error) {
 	case at > now:
 		lease.Denied = DeniedBusy
 	default:
-		if !c.Queue {
-			break
+		lease.Poked = f.poke != End
+		f.token, f.last, f.next, f.poke = newToken(), now, now.Add(min(c.Hold, longestNext)), End
+		if len(c.By) > 0 { // a minute ago at most: Touch says when
+			f.asked = max(f.asked, now)
 		}
-		other, err := h.before(tx, now, f, c.Prefetch)
-		if err != nil {
-			return Lease{}, err
-		}
-		if other {
-			lease.Denied, at = DeniedBusy, now.Add(max(c.Host.Spacing, time.Second))
+		if changed = true; s != nil {
+			s.ask(now)
 		}
 	}
-	if lease.Denied == "" {
-		f.grant(now, tx.Tokens(1), c.Hold)
-		h.start(tx, now, f.rank(), f.owner)
-		changed = true
-	} else {
+	if lease.Denied != "" {
 		lease.Wait = at.Sub(now)
 	}
-	if lease.Denied == DeniedBusy && c.Queue {
-		if f.next > now { // a poll by hand: from now on it is due
-			f.next, changed = now, true
-		}
-		if !f.waits() {
-			f.place, changed = now-ahead, true
-		}
-	}
-	if changed {
-		f.save(tx, f.due(), nil, nil)
-		readyWhen(tx, h)
-	}
 	lease.Record = f.record(now)
-	return lease, nil
+	return lease, changed
 }
 
-// begin makes a row a feed that has no version. It keeps the last poll and the pause of an
-// earlier one with its URL.
-func (f *feedRow) begin(now, since Time, url string, hold time.Duration) {
-	known := *f
-	*f = newFeed(f.id)
-	f.n, f.known, f.url, f.hold = known.n, true, url, hold
-	f.last, f.earliest, f.refused, f.until = known.last, known.earliest, known.refused, known.until
-	f.askers = known.askers
-	if known.asked != Never {
-		f.seen = shifted(known.seen, known.asked, max(now, known.asked))
+// hop decides whether a redirect to the URL of the feed may be followed. f is nil if nothing is known of the URL.
+func (f *feedRow) hop(now Time, c Claim, s *siteRow) (lease Lease) {
+	at, paused := now, (*pauseRow)(nil)
+	if s != nil {
+		at, paused = s.mayAsk(!c.New, c.Host.Spacing, now)
 	}
-	// The decision of an earlier one counts. If a server is lost, so may its record be, with its last poll.
-	f.next = max(now, f.earliest, f.last.Add(max(hold, known.hold)), since.Add(hold))
-}
-
-// assumePolled takes a feed as polled if a server that is lost may have granted its poll.
-func (f *feedRow) assumePolled(since Time, hold time.Duration) (assumed bool) {
-	if since == Never || f.next > since {
-		return false
+	if paused != nil {
+		lease.Denied, lease.Pause = DeniedPaused, paused.shown(now)
+	} else if at > now {
+		lease.Denied = DeniedBusy
 	}
-	f.next = max(f.next, since.Add(max(f.hold, hold)))
-	return true
-}
-
-// grant moves a feed as a poll does that starts now.
-func (f *feedRow) grant(now Time, token Token, hold time.Duration) {
-	f.token, f.last, f.hold, f.next, f.place = token, now, hold, now.Add(hold), End
-	f.classify(now)
-}
-
-// Hop implements [Store].
-func (d *Database) Hop(ctx context.Context, hop Hop) (wait time.Duration, err error) {
-	return write(ctx, d, Work{}, func(tx Tx) (time.Duration, error) { return grantHop(tx, hop) })
-}
-
-func grantHop(tx Tx, hop Hop) (wait time.Duration, err error) {
-	if hop.Host.Site == "" {
-		return 0, nil
+	if f != nil && f.earliest > now { // the URL has a pause of its own
+		at = max(at, f.earliest)
+		if lease.Denied = DeniedPaused; f.earliest.Sub(now) > lease.Pause.For {
+			lease.Pause = Pause{For: f.earliest.Sub(now), URL: c.URL}
+		}
 	}
-	hosts, feeds, err := lockAll(tx, []string{hop.Host.Site}, 0, hop.To)
-	if err != nil {
-		return 0, err
+	if lease.Denied != "" {
+		lease.Wait = at.Sub(now)
+	} else if s != nil {
+		s.ask(now)
 	}
-	h, now := hosts[hop.Host.Site], tx.Now()
-	at, _ := h.mayAsk(!hop.New, hop.Host.Spacing, now, tx.Since())
-	if to := feeds[hop.To]; to != nil {
-		at = max(at, to.earliest)
-	}
-	if at > now {
-		return at.Sub(now), nil
-	}
-	h.free = now
-	tx.Exec(`update host set free = ?2 where name = ?1`, h.name, int64(h.free))
-	readyWhen(tx, h)
-	return 0, nil
+	return lease
 }

@@ -17,16 +17,12 @@ import (
 // here once. They read and lock rows, decide in Go, and write what has changed, each in
 // one transaction. Each database has its own [Driver].
 //
-// A transaction locks hosts by name before feeds by ID, so that two of them do not wait
+// A transaction locks sites by name before feeds by ID, so that two of them do not wait
 // for each other.
 type Database struct {
 	driver  Driver
 	took    func(op string, began time.Time) // see Observe
 	crowded atomic.Bool                      // see Totals
-
-	mu                sync.Mutex // guards all below
-	from              Time       // no host is ready before
-	looked, lookedAll time.Time  // when that was found out, and among all hosts
 
 	counting   sync.Mutex // guards all below
 	totals     Totals     // that were counted last
@@ -72,11 +68,9 @@ type Tx interface {
 	// Now returns the time by the database's clock. It is read after the last Query, so
 	// that the time waited for a lock counts.
 	Now() Time
-	// Since returns the time before which grants may have been lost with another server,
-	// or [Never].
-	Since() Time
-	// Tokens returns the first of n numbers that have not been used. A transaction uses a thousand at most.
-	Tokens(n int) Token
+	// Lost returns when records were lost with a damaged file: a feed that is not known may have been polled
+	// until then. It is [Never] if none were.
+	Lost() Time
 	// Lock locks the rows that a statement selects until the transaction ends. It may do so
 	// later, in order. A database with one writer has nothing to lock.
 	Lock(sql string, args ...any)
@@ -96,7 +90,7 @@ type Row interface{ Scan(into ...any) error }
 
 // NewDatabase returns the store in a database that has the tables of this version.
 func NewDatabase(driver Driver) *Database {
-	return &Database{driver: driver, from: Never, took: func(string, time.Time) {}}
+	return &Database{driver: driver, took: func(string, time.Time) {}}
 }
 
 // Observe has took called at the end of each of these operations, also of one that fails: claim, commit,
@@ -153,4 +147,7 @@ func each[T any](values []T, args func(T) []any) [][]any {
 	return lists
 }
 
-var _ Store = (*Database)(nil)
+var (
+	_ Store    = (*Database)(nil)
+	_ Counters = (*Database)(nil)
+)

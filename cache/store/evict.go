@@ -6,81 +6,52 @@ package store
 import (
 	"context"
 	"database/sql"
+	"time"
 )
 
-// When the store is full, feeds give way by rank, bodies and records alike. Those of the operator never do.
-// Of a rank, the owner that uses the most gives way; of an owner, the feed that was read on the fewest days,
-// then the one that was read the longest ago.
+// When the store is full, feeds are forgotten by the shares of their owners, records and bodies alike. First those
+// of [Any] go, while they use more than their part; then the owner that uses the most gives way. Those of the operator never
+// go. Of an owner, feeds that no reader asked for recently go first, the longest ago at the beginning, and then those that
+// were first asked for most recently.
 
-// newPart is the part of a full store that feeds of a rank may keep before better ranks have to give way, as 1/n,
-// if they are not established: they are read on some days first.
-const newPart = 8
+// anyPart is the part of a full store that feeds of [Any] may keep before others have to give way, as 1/n. What is remembered
+// of those that were forgotten may take as much.
+const anyPart = 8
 
-// step is one in which feeds of a rank give way.
-type step struct {
-	rank   Rank
-	bodies bool // alone; otherwise feeds are forgotten
-	above  bool // only while their rank takes more than its part
-}
+// recently is how long ago a reader may have asked for a feed that stays while others of its owner were not asked for since.
+const recently = 7 * 24 * time.Hour
 
-// steps are all of them, in order.
-var steps = []step{
-	{RankPublicNew, false, true},
-	{RankPublic, true, false}, {RankPublic, false, false},
-	{RankNamedNew, true, true}, {RankNamedNew, false, true},
-	{RankPublicNew, false, false},
-	{RankNamedNew, true, false}, {RankNamedNew, false, false},
-	{RankNamed, true, false}, {RankNamed, false, false},
-}
-
-// Share is all feeds of an owner that have a rank. Disk and memory are divided among shares.
-type Share struct {
-	Rank  Rank
-	Owner Owner
-}
-
-// use is how many bytes they take.
+// use is how many bytes the feeds of an owner take.
 type use struct {
 	all       int64 // records and bodies
 	bodies    int64
-	forgotten int64 // records that are kept for the last poll, and do not give way
+	forgotten int64 // rows that are kept for the last poll, and do not give way
 }
 
-// can reports whether feeds of the share can give way in a step.
-func (u *use) can(s step) bool {
-	return s.bodies && u.bodies > 0 || !s.bodies && u.all > u.forgotten
+type uses map[Owner]*use
+
+// of returns the use of an owner. Feeds that have none count for [Any].
+func (u uses) of(o Owner) *use {
+	if o = o.ofNow(); o.Kind() < KindAny {
+		o = Any
+	}
+	if u[o] == nil {
+		u[o] = new(use)
+	}
+	return u[o]
 }
 
-type uses map[Share]*use
-
-func (u uses) of(a Share) *use {
-	if u[a] == nil {
-		u[a] = new(use)
+// next returns the owner of which a feed has to be forgotten. It reports false if only the operator's are left.
+func (u uses) next(disk int64) (first Owner, ok bool) {
+	if strangers := u.of(Any); strangers.all > disk/anyPart && strangers.all > strangers.forgotten {
+		return Any, true
 	}
-	return u[a]
-}
-
-// next returns the step that comes next, and the share that has to give way. It reports false if
-// only the operator's feeds are left.
-func (u uses) next(budget int64) (_ step, first Share, ok bool) {
-	total := make(map[Rank]int64)
-	for a, use := range u {
-		total[a.Rank] += use.all
-	}
-	for _, s := range steps {
-		if s.above && total[s.rank] <= budget/newPart {
-			continue
-		}
-		for a, use := range u {
-			if a.Rank == s.rank && use.can(s) && (!ok || use.all > u[first].all || use.all == u[first].all && a.Owner < first.Owner) {
-				first, ok = a, true
-			}
-		}
-		if ok {
-			return s, first, true
+	for o, use := range u {
+		if o.Kind() != KindOperator && use.all > use.forgotten && (!ok || use.all > u[first].all || use.all == u[first].all && o < first) {
+			first, ok = o, true
 		}
 	}
-	return step{}, first, false
+	return first, ok
 }
 
 // victim is a feed that has to give way.
@@ -89,99 +60,84 @@ type victim struct {
 	bytes int64
 }
 
-// Trim implements [Store].
-func (d *Database) Trim(ctx context.Context, budget int64) (trimmed []ID, err error) {
-	if err := d.driver.Write(ctx, Work{Late: true, Do: func(tx Tx) error { return deletePending(tx, atOnce) }}); err != nil {
-		return nil, err
-	}
+// trim forgets feeds until the store uses no more than disk, if that is not 0.
+func (d *Database) trim(ctx context.Context, disk int64) (trimmed []ID, err error) {
 	d.crowded.Store(false)
+	if disk <= 0 {
+		disk = Unlimited
+	}
 	for {
-		used, err := read(ctx, d, func(tx Tx) (int64, error) { return d.fill(tx, budget) })
-		if err != nil || used <= budget {
+		used, err := read(ctx, d, func(tx Tx) (int64, error) { return d.fill(tx, disk) })
+		if err != nil || used <= disk {
 			return trimmed, err
 		}
-		s, victims, err := d.victims(ctx, budget, used-budget)
+		victims, err := d.victims(ctx, disk, used-disk)
 		if err != nil {
 			return trimmed, err
 		}
-		dropped, err := d.giveWay(ctx, s, victims, budget)
-		trimmed = append(trimmed, dropped...)
-		if err != nil || len(dropped) == 0 {
+		gone, err := d.giveWay(ctx, victims, disk)
+		trimmed = append(trimmed, gone...)
+		if err != nil || len(gone) == 0 {
 			return trimmed, err
 		}
 	}
 }
 
-// fill returns how many bytes are in use. If they are more than the budget, or the file system is short of space,
+// fill returns how many bytes are in use. If they are more than disk, or the file system is short of space,
 // it finds out whether strangers may add feeds: what is remembered of them is bounded.
-func (d *Database) fill(tx Tx, budget int64) (used int64, err error) {
+func (d *Database) fill(tx Tx, disk int64) (used int64, err error) {
 	used, err = d.driver.Used(tx)
 	left := d.driver.Left()
-	if err != nil || used <= budget && left == Unlimited {
+	if err != nil || used <= disk && left == Unlimited {
 		return used, err
 	}
 	use, err := usesOf(tx)
-	d.crowded.Store(err == nil && use.crowded(budget, left))
+	d.crowded.Store(err == nil && use.crowded(disk, left))
 	return used, err
 }
 
 // atOnceVictims is how many feeds of an owner are looked at in one go.
 const atOnceVictims = 200
 
-// victims finds feeds that have to give way in the next step, and take some bytes together. If there are not so many, it
+// victims finds feeds that have to give way and take some bytes together. If there are not so many, it
 // returns all of them.
-func (d *Database) victims(ctx context.Context, budget, bytes int64) (step, []candidate, error) {
-	type found struct {
-		now     step
-		victims []candidate
-	}
-	got, err := read(ctx, d, func(tx Tx) (got found, err error) {
+func (d *Database) victims(ctx context.Context, disk, bytes int64) ([]candidate, error) {
+	return read(ctx, d, func(tx Tx) (victims []candidate, err error) {
 		use, err := usesOf(tx)
 		if err != nil {
-			return got, err
+			return nil, err
 		}
-		waiting := make(map[Share][]victim)
-		read := make(map[Share]int)
+		waiting := make(map[Owner][]victim)
+		read := make(map[Owner]int)
 		for left := bytes; left > 0; {
-			s, a, ok := use.next(budget)
-			if !ok || left < bytes && s != got.now {
+			o, ok := use.next(disk)
+			if !ok {
 				break
 			}
-			got.now = s
-			if len(waiting[a]) == 0 {
-				if waiting[a], err = feedsOf(tx, a, s, read[a]); err != nil {
-					return got, err
+			if len(waiting[o]) == 0 {
+				if waiting[o], err = feedsOf(tx, o, read[o]); err != nil {
+					return nil, err
 				}
-				if read[a] += len(waiting[a]); len(waiting[a]) == 0 {
-					use[a].bodies, use[a].forgotten = 0, use[a].all // the others were committed a moment ago
+				if read[o] += len(waiting[o]); len(waiting[o]) == 0 {
+					use.of(o).forgotten = use.of(o).all // the others were committed a moment ago
 					continue
 				}
 			}
-			v := waiting[a][0]
-			waiting[a] = waiting[a][1:]
-			use[a].all -= v.bytes
-			if s.bodies {
-				use[a].bodies -= v.bytes
-			}
+			v := waiting[o][0]
+			waiting[o] = waiting[o][1:]
+			use.of(o).all -= v.bytes
 			left -= v.bytes
-			got.victims = append(got.victims, v.candidate)
+			victims = append(victims, v.candidate)
 		}
-		return got, nil
+		return victims, nil
 	})
-	return got.now, got.victims, err
 }
 
-// crowded reports whether what is remembered of feeds of strangers that are forgotten takes all that their rank may
+// crowded reports whether what is remembered of feeds of strangers that are forgotten takes all that it may
 // take, or all their records together do of what is left on a file system that is short of space.
-func (u uses) crowded(budget, left int64) bool {
-	var forgotten, records int64
-	for a, use := range u {
-		if a.Rank == RankPublicNew {
-			forgotten += use.forgotten
-			records += use.all - use.bodies
-		}
-	}
-	return forgotten > budget/newPart || records > left/newPart
+func (u uses) crowded(disk, left int64) bool {
+	strangers := u.of(Any)
+	return strangers.forgotten > disk/anyPart || strangers.all-strangers.bodies > left/anyPart
 }
 
 // taken is what a row takes with its body, in bytes; of one that was written before that was counted, roughly.
@@ -190,53 +146,53 @@ const taken = `coalesce(taken, size + 4096)`
 // usesOf adds up what owners use.
 func usesOf(tx Tx) (uses, error) {
 	u := make(uses)
-	sum := func(forgotten bool) func(int, Row) error {
-		return func(_ int, row Row) error {
-			var owner, configured, notEstablished, all, bodies int64
-			err := row.Scan(&owner, &configured, &notEstablished, &all, &bodies)
-			f := feedRow{owner: Owner(owner), configured: configured != 0, established: notEstablished == 0}
-			if use := u.of(Share{f.rank(), f.owner}); forgotten {
-				use.forgotten += all
-			} else {
-				use.all += all
-				use.bodies += bodies
-			}
-			return err
-		}
-	}
-	const columns = `select owner, configured, not_established, cast(sum(` + taken + `) as bigint), cast(sum(size) as bigint) from feed`
-	err := tx.Query(columns+` group by owner, configured, not_established`, one(), sum(false))
+	err := tx.Query(`select owner, cast(sum(`+taken+`) as bigint), cast(sum(size) as bigint) from feed group by owner`, one(), func(_ int, row Row) error {
+		var owner, all, bodies int64
+		err := row.Scan(&owner, &all, &bodies)
+		use := u.of(Owner(owner))
+		use.all += all
+		use.bodies += bodies
+		return err
+	})
 	if err == nil {
-		err = tx.Query(columns+` where url is null group by owner, configured, not_established`, one(), sum(true))
+		err = tx.Query(`select owner, cast(sum(`+taken+`) as bigint) from feed where url is null group by owner`, one(), func(_ int, row Row) error {
+			var owner, all int64
+			err := row.Scan(&owner, &all)
+			u.of(Owner(owner)).forgotten += all
+			return err
+		})
 	}
 	return u, err
 }
 
-// feedsOf reads some feeds of a share, those that have to go first at the beginning.
-func feedsOf(tx Tx, a Share, s step, skip int) (feeds []victim, err error) {
-	bytes, which := taken, ``
-	if s.bodies {
-		bytes, which = `size`, ` and size > 0`
+// feedsOf reads some feeds of an owner, those that have to go first at the beginning.
+func feedsOf(tx Tx, o Owner, skip int) (feeds []victim, err error) {
+	first, last := int64(o), int64(o)
+	if o == Any { // also those of no owner, and of the public networks of version 2 of the tables
+		first, last = 0, 2<<kindShift-1
 	}
-	notEstablished := number(a.Rank == RankNamedNew || a.Rank == RankPublicNew)
-	err = tx.Query(`select id, `+bytes+`, coalesce(asked, last) from feed where owner = ?1 and configured = 0 and not_established = ?2 and url is not null`+which+`
-		order by days, coalesce(asked, last, 0), id limit ?3 offset ?4`, one(int64(a.Owner), notEstablished, atOnceVictims, skip),
+	now := tx.Now()
+	err = tx.Query(`select id, `+taken+`, coalesce(asked, last) from feed
+		where owner >= ?1 and owner <= ?2 and url is not null and coalesce(configured_until, 0) <= ?3
+		order by case when coalesce(asked, last, 0) <= ?4 then coalesce(asked, last, 0) else ?4 + 1 end,
+			case when first > 0 then first else coalesce(asked, last, 0) end desc, id limit ?5 offset ?6`,
+		one(first, last, int64(now), int64(now.Add(-recently)), atOnceVictims, skip),
 		func(_ int, row Row) error {
 			var v victim
 			var id []byte
-			var wanted sql.NullInt64
-			err := row.Scan(&id, &v.bytes, &wanted)
+			var used sql.NullInt64
+			err := row.Scan(&id, &v.bytes, &used)
 			copy(v.id[:], id)
-			v.wanted = timeOf(wanted, Never)
+			v.used = timeOf(used, Never)
 			feeds = append(feeds, v)
 			return err
 		})
 	return feeds, err
 }
 
-// giveWay has feeds give way in a step, unless they were read since. It stops when the store uses no more
-// than the budget: another node may make room, too.
-func (d *Database) giveWay(ctx context.Context, s step, victims []candidate, budget int64) ([]ID, error) {
+// giveWay forgets feeds, unless they were asked for since. It stops when the store uses no more
+// than disk: another node may make room, too.
+func (d *Database) giveWay(ctx context.Context, victims []candidate, disk int64) ([]ID, error) {
 	var in Tx // the transaction in which used was read
 	var used int64
 	return d.forSome(ctx, victims, func(tx Tx, f *feedRow) bool {
@@ -248,28 +204,11 @@ func (d *Database) giveWay(ctx context.Context, s step, victims []candidate, bud
 				return false // and the transaction fails
 			}
 		}
-		switch {
-		case used <= budget, s.bodies && f.size == 0:
+		if used <= disk || f.configured(tx.Now()) {
 			return false
-		case s.bodies:
-			used -= f.size
-			f.dropVersion(tx)
-		default:
-			used -= f.taken()
-			f.forget(tx)
 		}
+		used -= f.taken()
+		f.remove(tx)
 		return true
 	})
-}
-
-// dropVersion drops the body of a feed to make room.
-func (f *feedRow) dropVersion(tx Tx) {
-	f.replaceBody(tx, nil)
-	f.changed, f.news, f.outcome = tx.Now(), 0, 0
-	place := f.place.column()
-	if place != nil {
-		place = f.due()
-	}
-	f.save(tx, place, nil, nil)
-	tx.Changed(Change{ID: f.id})
 }

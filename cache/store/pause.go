@@ -4,6 +4,7 @@
 package store
 
 import (
+	"database/sql"
 	"fmt"
 	"strings"
 	"time"
@@ -42,6 +43,8 @@ type pauseRow struct {
 	why   string
 	step  int    // refusals in a row
 	url   string // the feed whose poll was refused; empty if it is not known
+
+	changed bool // it has to be saved
 }
 
 // shown returns the pause as the engine sees it.
@@ -58,10 +61,14 @@ func scopeOf(p Pause) string {
 	return siteScope + p.Site
 }
 
+// save writes the pause if it has changed.
 func (p *pauseRow) save(tx Tx) {
-	tx.Exec(`insert into pause (scope, until, why, step, url) values (?1, ?2, ?3, ?4, ?5) on conflict (scope) do update
-		set until = excluded.until, why = excluded.why, step = excluded.step, url = excluded.url`,
-		p.scope, int64(max(p.until, 0)), p.why, int64(p.step), p.url)
+	if p.changed {
+		tx.Exec(`insert into pause (scope, until, why, step, url) values (?1, ?2, ?3, ?4, ?5) on conflict (scope) do update
+			set until = excluded.until, why = excluded.why, step = excluded.step, url = excluded.url`,
+			p.scope, int64(max(p.until, 0)), p.why, int64(p.step), p.url)
+	}
+	p.changed = false
 }
 
 // holds reports whether the pause is in force. One that ends later than any may is damaged.
@@ -69,34 +76,31 @@ func (p *pauseRow) holds(now Time) bool { return p.until > now && p.until <= now
 
 // answeredWell records that the site has given a good answer. That ends the doubling of its pauses, and
 // no pause.
-func (h *hostRow) answeredWell(tx Tx, now Time) {
-	h.good = now
-	tx.Exec(`update host set good = ?2 where name = ?1`, h.name, int64(now))
-	for _, p := range []*pauseRow{&h.site, &h.fresh} {
+func (s *siteRow) answeredWell(now Time) {
+	s.good, s.changed = now, true
+	for _, p := range []*pauseRow{&s.all, &s.fresh} {
 		if p.step > 0 {
-			p.step = 0
-			p.save(tx)
+			p.step, p.changed = 0, true
 		}
 	}
 }
 
 // refused records that the site has refused a poll of a feed, and for how long it asked to be left alone; 0 if
-// it did not say. The pause of the URL stands in its row. The site waits as well, but for three cases.
-func (h *hostRow) refused(tx Tx, now Time, f *feedRow, asked time.Duration) {
-	before := f.refused
-	f.refused = now
+// it did not say. refused is when a poll of the feed was refused before. The pause of the URL stands in its row. The
+// site waits as well, but for two cases.
+func (s *siteRow) refused(now Time, f *feedRow, refused Time, asked time.Duration) {
 	switch {
-	case before != Never && h.good > before: // this URL refuses, and the site does not
+	case refused != Never && s.good > refused: // this URL refuses, and the site does not
 		return
-	case f.first == Never && !f.configured: // only redirects lead here: anyone can make one
+	case f.first == Never && !f.configured(now): // only redirects lead here: anyone can make one
 		return
 	}
-	p, length := &h.site, firstPause
+	p, length := &s.all, firstPause
 	if f.version == 0 { // it may have been made up
-		p = &h.fresh
+		p = &s.fresh
 	}
-	switch well := h.good != Never && h.good.Add(keepPause) > now; {
-	case p == &h.fresh && well:
+	switch well := s.good != Never && s.good.Add(keepPause) > now; {
+	case p == &s.fresh && well:
 		p.step, length = 0, newPause
 	case p.holds(now) && p.step > 0:
 		p.step-- // it was in flight when the pause began: they count as one
@@ -108,38 +112,42 @@ func (h *hostRow) refused(tx Tx, now Time, f *feedRow, asked time.Duration) {
 	if asked > 0 {
 		length = min(length, asked)
 	}
-	p.extend(tx, now, length, policy.HintHostCooldown, f.url)
+	p.extend(now, length, policy.HintHostCooldown, f.url)
 }
 
 // limited records that a poll of a feed has used up a rate limit of the site, or found it used up.
-func (h *hostRow) limited(tx Tx, now Time, f *feedRow, left time.Duration) {
-	p := &h.site
+func (s *siteRow) limited(now Time, f *feedRow, left time.Duration) {
+	p := &s.all
 	if f.version == 0 {
-		p = &h.fresh
+		p = &s.fresh
 	}
-	p.extend(tx, now, min(left, maxLimited), policy.HintRateLimit, f.url)
+	p.extend(now, min(left, maxLimited), policy.HintRateLimit, f.url)
 }
 
 // extend has the pause last for so long from now on, unless it lasts longer.
-func (p *pauseRow) extend(tx Tx, now Time, length time.Duration, why, url string) {
+func (p *pauseRow) extend(now Time, length time.Duration, why, url string) {
 	if !p.holds(now) {
 		p.until = now
 	}
 	if until := now.Add(length); until > p.until {
 		p.until, p.why, p.url = until, why, url
 	}
-	p.save(tx)
+	p.changed = true
 }
 
-// pause records what sites asked for in a poll of a feed, before its own version changes.
-func pause(tx Tx, now Time, f *feedRow, hosts map[string]*hostRow, pauses []Pause) {
+// pause records what sites asked for in a poll of the feed, before its own version changes.
+func (f *feedRow) pause(now Time, sites map[string]*siteRow, pauses []Pause) {
 	for _, p := range pauses {
-		switch h := hosts[p.Site]; {
-		case h == nil:
-		case p.Why == policy.HintRateLimit:
-			h.limited(tx, now, f, p.For)
-		default:
-			h.refused(tx, now, f, p.For)
+		s := sites[p.Site]
+		if p.Why == policy.HintRateLimit {
+			if s != nil {
+				s.limited(now, f, p.For)
+			}
+			continue
+		}
+		before := f.refused
+		if f.refused = now; s != nil {
+			s.refused(now, f, before, p.For)
 		}
 	}
 }
@@ -157,34 +165,46 @@ func restorePause(tx Tx, now Time, p Pause) {
 
 // moveTo makes a site's row that of the feed, whose row was that of a host in version 2 of the tables. A pause of
 // that host holds for the feed, and for an hour at most for the site.
-func (f *feedRow) moveTo(tx Tx, now Time, h *hostRow, host Host) error {
-	old, earlier := f.host.Site, f.earlier
-	f.host, f.earlier = host, false
-	if !earlier || old == "" {
-		return nil
+func (f *feedRow) moveTo(now Time, name string, s *siteRow, pauses []pauseRow) {
+	f.site, f.earlier = name, false
+	if f.next != End {
+		f.next = min(f.next, now.Add(longestNext))
 	}
-	scopes := make([]any, 6, 7)
-	for rank := range scopes {
-		if scopes[rank] = hostScope + old; rank > 0 {
-			scopes[rank] = fmt.Sprint(hostScope, old, " ", rank)
-		}
-	}
-	scopes = append(scopes, limitScope+old)
-	return tx.Query(`select until, why, url from pause where scope in (?1, ?2, ?3, ?4, ?5, ?6, ?7)`, [][]any{scopes}, func(_ int, row Row) error {
-		var p pauseRow
-		var url *string
-		err := row.Scan((*int64)(&p.until), &p.why, &url)
+	for _, p := range pauses {
 		if !p.holds(now) {
-			return err
+			continue
 		}
-		if url != nil {
-			p.url = *url
+		until := Never
+		if s != nil {
+			s.all.extend(now, min(p.until.Sub(now), firstPause), p.why, p.url)
+			until = s.all.until
 		}
-		h.site.extend(tx, now, min(p.until.Sub(now), firstPause), p.why, p.url)
-		if p.until > h.site.until {
+		if p.until > until {
 			f.earliest = max(f.earliest, p.until)
 			f.next = max(f.next, f.earliest)
 		}
+	}
+}
+
+// pausesBefore reads the pauses of the host of a feed whose row an earlier version of the tables wrote.
+func (f *feedRow) pausesBefore(tx Tx) (pauses []pauseRow, err error) {
+	if !f.earlier || f.site == "" {
+		return nil, nil
+	}
+	scopes := make([]any, 6, 7)
+	for rank := range scopes {
+		if scopes[rank] = hostScope + f.site; rank > 0 {
+			scopes[rank] = fmt.Sprint(hostScope, f.site, " ", rank)
+		}
+	}
+	scopes = append(scopes, limitScope+f.site)
+	err = tx.Query(`select until, why, url from pause where scope in (?1, ?2, ?3, ?4, ?5, ?6, ?7)`, [][]any{scopes}, func(_ int, row Row) error {
+		var p pauseRow
+		var url sql.NullString
+		err := row.Scan((*int64)(&p.until), &p.why, &url)
+		p.url = url.String
+		pauses = append(pauses, p)
 		return err
 	})
+	return pauses, err
 }

@@ -51,14 +51,12 @@ func (s *site) feed(url string, isNew bool) {
 }
 
 func (s *site) ask(url string) store.Lease {
-	l, err := s.s.Claim(s.t.Context(), store.Claim{ID: store.IDOf(url), URL: url, Hold: time.Hour, Own: true, Configured: true, Host: s.host})
-	s.must(err)
-	return l
+	return s.claim(store.Claim{URL: url, Own: true, Configured: true, Host: s.host})
 }
 
 // answer commits what the site says. The next poll is after an interval, and not before the end of what was asked.
 func (s *site) answer(l store.Lease, a answer, interval time.Duration) {
-	o := store.Outcome{ID: l.ID, Token: l.Token, In: interval, Hold: time.Hour, State: store.StateFresh, Host: s.host}
+	o := store.Outcome{ID: l.ID, Token: l.Token, In: interval, State: store.StateFresh, Site: s.host.Site}
 	switch {
 	case a.limited > 0:
 		o.Pauses = []store.Pause{{Site: s.host.Site, For: a.limited, Why: policy.HintRateLimit}}
@@ -146,10 +144,8 @@ func TestRefusalOfATarget(t *testing.T) {
 	s := newSite(t)
 	s.feed("https://site.test/good", false)
 	target := "https://site.test/target"
-	s.must(s.s.Restore(t.Context(), []store.Saved{{Record: store.Record{ID: store.IDOf(target), URL: target, Polled: -1, Asked: -1, Hold: time.Hour, Host: s.host}}}))
-	l, err := s.s.Claim(t.Context(), store.Claim{ID: store.IDOf(target), URL: target, Hold: time.Hour, Host: s.host})
-	s.must(err)
-	s.answer(l, refusal, 0)
+	s.must(s.s.Restore(t.Context(), []store.Saved{{Record: store.Record{ID: store.IDOf(target), URL: target, Polled: -1, Asked: -1, First: -1, Site: s.host.Site}}}))
+	s.answer(s.claim(store.Claim{URL: target, Host: s.host}), refusal, 0)
 	if all, fresh := s.paused(); all+fresh != 0 {
 		t.Errorf("feeds wait %d minutes and new ones %d", all, fresh)
 	}
@@ -159,9 +155,17 @@ func TestRefusalOfATarget(t *testing.T) {
 func (s *site) polls(days int, answer func(url string) answer) (answered map[string]int, refused int) {
 	answered = make(map[string]int)
 	for end := s.now.Add(time.Duration(days) * 24 * time.Hour); s.now.Before(end); {
-		leases, wait, err := s.s.ClaimDue(s.t.Context(), store.DueQuery{Limit: 10})
+		due, err := s.s.Due(s.t.Context(), store.DueQuery{Limit: 100})
 		s.must(err)
-		for _, l := range leases {
+		wait := due.Wait
+		for _, f := range due.Feeds {
+			r, err := s.s.Lookup(s.t.Context(), []store.ID{f.ID})
+			s.must(err)
+			l := s.ask(r[0].URL)
+			if l.Denied != "" {
+				wait = min(wait, l.Wait)
+				continue
+			}
 			a := answer(l.URL)
 			if a.refused {
 				refused++
@@ -249,14 +253,12 @@ func TestSharedLimit(t *testing.T) {
 func TestSpacingOfAHost(t *testing.T) {
 	s := newSite(t)
 	s.feed("https://site.test/1", false)
-	slow := store.Claim{ID: store.IDOf("https://slow.site.test/"), URL: "https://slow.site.test/", Hold: time.Hour, Host: store.Host{Site: s.host.Site, Spacing: time.Minute}}
-	l, err := s.s.Claim(t.Context(), slow)
-	if s.must(err); l.Denied != store.DeniedBusy || l.Wait != 58*time.Second {
+	slow := store.Claim{URL: "https://slow.site.test/", Host: store.Host{Site: s.host.Site, Spacing: time.Minute}}
+	if l := s.claim(slow); l.Denied != store.DeniedBusy || l.Wait != 58*time.Second {
 		t.Errorf("the slow host: %+v, want busy for 58 s", l)
 	}
 	s.now = s.now.Add(58 * time.Second)
-	l, err = s.s.Claim(t.Context(), slow)
-	if s.must(err); l.Denied != "" {
+	if l := s.claim(slow); l.Denied != "" {
 		t.Errorf("the slow host: %+v", l)
 	}
 	s.now = s.now.Add(2 * time.Second)
@@ -268,24 +270,23 @@ func TestSpacingOfAHost(t *testing.T) {
 // A URL that redirects led to, and that asked to be left alone, is not asked by way of another redirect either.
 func TestHopObeysThePauseOfItsURL(t *testing.T) {
 	s := newSite(t)
-	target := store.IDOf("https://other.test/feed")
+	target, another := "https://other.test/feed", "https://other.test/another"
 	l := s.ask("https://site.test/1")
-	s.must(s.s.Commit(t.Context(), store.Outcome{ID: l.ID, Token: l.Token, In: time.Hour, Host: s.host, Hops: map[store.ID]time.Duration{target: 72 * time.Hour}}))
-	l = s.ask("https://site.test/2")
+	s.must(s.s.Commit(t.Context(), store.Outcome{ID: l.ID, Token: l.Token, In: time.Hour, Site: s.host.Site, Hops: map[store.ID]time.Duration{store.IDOf(target): 72 * time.Hour}}))
+	hop := func(url string) store.Lease {
+		return s.claim(store.Claim{URL: url, Hop: true, Host: store.Host{Site: "other.test", Spacing: 2 * time.Second}})
+	}
 	for range 2 {
-		hop := store.Hop{To: target, Host: store.Host{Site: "other.test", Spacing: 2 * time.Second}}
-		wait, err := s.s.Hop(t.Context(), hop)
-		if s.must(err); wait < 71*time.Hour || wait > 72*time.Hour {
-			t.Errorf("the hop waits %v, want 72 h", wait)
+		if l := hop(target); l.Denied != store.DeniedPaused || l.Wait < 71*time.Hour || l.Wait > 72*time.Hour || l.Pause.For != l.Wait {
+			t.Errorf("the hop: %+v, want to wait 72 h", l)
 		}
-		hop.To = store.IDOf("https://other.test/another")
-		if wait, err := s.s.Hop(t.Context(), hop); err != nil || wait > 0 {
-			t.Errorf("a hop to another URL: %v, %v", wait, err)
+		if l := hop(another); l.Denied != "" {
+			t.Errorf("a hop to another URL: %+v", l)
 		}
 		s.now = s.now.Add(time.Minute)
 	}
 	s.now = s.now.Add(72 * time.Hour)
-	if wait, err := s.s.Hop(t.Context(), store.Hop{To: target, Host: store.Host{Site: "other.test"}}); err != nil || wait > 0 {
-		t.Errorf("after the pause: %v, %v", wait, err)
+	if l := hop(target); l.Denied != "" {
+		t.Errorf("after the pause: %+v", l)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"context"
 	"database/sql"
 	"maps"
+	"slices"
 	"time"
 )
 
@@ -18,13 +19,11 @@ func (d *Database) Lookup(ctx context.Context, ids []ID) ([]Record, error) {
 }
 
 // Records implements [Store].
-func (d *Database) Records(ctx context.Context, after ID, limit int) ([]Record, error) {
+func (d *Database) Records(ctx context.Context, after ID, limit int, forgotten bool) ([]Record, error) {
+	if forgotten {
+		return d.page(ctx, forgottenAfter, after, limit)
+	}
 	return d.page(ctx, feedsAfter, after, limit)
-}
-
-// Forgotten implements [Store].
-func (d *Database) Forgotten(ctx context.Context, after ID, limit int) ([]Record, error) {
-	return d.page(ctx, forgottenAfter, after, limit)
 }
 
 // page reads up to limit records that are not damaged.
@@ -49,20 +48,14 @@ func (d *Database) records(ctx context.Context, sql string, lists [][]any) ([]Re
 		var feeds []feedRow
 		err = tx.Query(sql, lists, func(_ int, row Row) error {
 			f, err := scanFeed(row)
-			if got.rows++; !f.damaged {
-				feeds = append(feeds, f)
-			}
+			feeds = append(feeds, f)
 			return err
 		})
 		now := tx.Now()
-		got.records = make([]Record, len(feeds))
+		got.rows = len(feeds)
 		for i := range feeds {
-			f, r := &feeds[i], &got.records[i]
-			f.mend(now)
-			*r = f.record(now)
-			r.Days = uint32(f.seen)
-			for _, a := range f.askers {
-				r.Askers = append(r.Askers, Asker{a.owner, now.day() - a.day})
+			if !feeds[i].damaged(now) {
+				got.records = append(got.records, feeds[i].record(now))
 			}
 		}
 		return got, err
@@ -80,7 +73,8 @@ func (d *Database) Pauses(ctx context.Context) ([]Pause, error) {
 				var until, step int64
 				var url sql.NullString
 				err := row.Scan(&scope, &until, &why, &step, &url)
-				if p := (pauseRow{scope, Time(until), why, int(step), url.String}); p.holds(now) {
+				p := pauseRow{scope: scope, until: Time(until), why: why, step: int(step), url: url.String}
+				if p.holds(now) {
 					pauses = append(pauses, p.shown(now))
 				}
 				return err
@@ -122,6 +116,9 @@ func (d *Database) Totals(ctx context.Context) (Totals, error) {
 		t := Totals{Feeds: make(map[State]int64)}
 		err := tx.Query(countFeeds, one(int64(tx.Now()), int64(KindOperator)<<kindShift), t.add)
 		if err == nil {
+			t.Sites, err = sitesOf(tx)
+		}
+		if err == nil {
 			t.Used, err = d.driver.Used(tx)
 			t.Short, t.Crowded = d.driver.Left() != Unlimited, d.crowded.Load()
 		}
@@ -141,7 +138,7 @@ func (d *Database) Totals(ctx context.Context) (Totals, error) {
 	return t.clone(), nil
 }
 
-const countFeeds = `select state, count(*), sum(case when version = 0 and configured = 0 then 1 else 0 end),
+const countFeeds = `select state, count(*), sum(case when version = 0 and coalesce(configured_until, 0) <= ?1 then 1 else 0 end),
 	cast(sum(size) as bigint), cast(sum(case when owner >= ?2 then size else 0 end) as bigint),
 	sum(case when next <= ?1 then 1 else 0 end) from feed where url is not null group by state`
 
@@ -163,6 +160,42 @@ func (t *Totals) add(_ int, row Row) error {
 }
 
 func (t Totals) clone() Totals {
-	t.Feeds = maps.Clone(t.Feeds)
+	t.Feeds, t.Sites = maps.Clone(t.Feeds), slices.Clone(t.Sites)
 	return t
+}
+
+// refusalsCount is for how long refusals count, and refusalsApart how far apart two are at least: those that come together are
+// of polls that were in flight together.
+const (
+	refusalsCount = 24 * time.Hour
+	refusalsApart = 10 * time.Minute
+)
+
+// sitesOf returns the sites with the most feeds, and those that refuse polls again and again while they answer others: the
+// second statement finds the sites of which several URLs were refused.
+func sitesOf(tx Tx) (all []SiteTotals, err error) {
+	since := tx.Now().Add(-refusalsCount)
+	const columns = `select f.site, count(*), count(case when f.refused >= ?1 then 1 end),
+		min(case when f.refused >= ?1 then f.refused end), max(f.refused), max(h.good)
+		from feed f left join host h on h.name = f.site where f.url is not null and f.site > '' and f.site not like 'feed %' group by f.site`
+	for i, statement := range []string{
+		columns + ` order by 2 desc, 1 limit 20`,
+		columns + ` having count(case when f.refused >= ?1 then 1 end) > 1 order by 3 desc, 1 limit 20`,
+	} {
+		err := tx.Query(statement, one(int64(since)), func(_ int, row Row) error {
+			var s SiteTotals
+			var refused int64
+			var first, last, good sql.NullInt64
+			err := row.Scan(&s.Site, &s.Feeds, &refused, &first, &last, &good)
+			s.Refuses = refused > 1 && Time(last.Int64)-Time(first.Int64) >= Time(refusalsApart) && timeOf(good, Never) > since
+			if i == 0 || s.Refuses && !slices.Contains(all, s) {
+				all = append(all, s)
+			}
+			return err
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	return all, nil
 }

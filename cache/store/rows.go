@@ -18,45 +18,37 @@ import (
 
 // feedRow is a row of the table feed.
 type feedRow struct {
-	n        int64 // 0: not stored yet
+	n        int64 // 0 if it is not stored yet
 	id       ID
 	url      string
-	known    bool // it has a URL; without one, only last, earliest and until are of use
-	damaged  bool // its ID is not that of its URL: nothing but n may be of use
-	mended   bool // moments that cannot be were ignored
-	earlier  bool // an earlier version of the tables wrote it: host is that of its URL, and no site
+	known    bool // it has a URL; without one, it is what is remembered of a feed, or of a URL to which a redirect led
+	earlier  bool // an earlier version of the tables wrote it: site is the host of its URL
 	token    Token
-	next     Time
-	place    Time // among the feeds of its host; End: it has none
-	hold     time.Duration
-	last     Time
-	asked    Time
-	first    Time // a reader asked for it at its own address; Never: only redirects have led to it
+	next     Time // the decision; End if there is none
+	poke     Time // it is wanted then, whatever the decision is; End if it is not
+	last     Time // grant
+	asked    Time // a reader did last; Never if none has
+	first    Time // a reader asked for it at its own address; Never if only redirects have led to it
 	earliest Time // its origin asked not to be polled before
 	refused  Time // a poll was refused last
 	until    Time // it is deleted then if it has no URL
 
-	established bool
-	owner       Owner
-	askers      []asker
-	seen        int64
-	days        int64
+	owner           Owner
+	askers          []asker
+	configuredUntil Time // a node has it in its configuration until then; Never if none has
 
-	version    int64
-	size       int64
-	coding     string
-	body       int64
-	changed    Time
-	news       int64
-	outcome    Token
-	state      State
-	configured bool
-	host       Host
-	points     string // URL to which it redirects permanently; empty if it does not
-	pollState  []byte
-	feedState  []byte
-
-	configuredUntil Time // a node has it in its configuration until then; Never: not known
+	version   int64
+	size      int64
+	coding    string
+	body      int64
+	changed   Time
+	news      int64
+	outcome   Token
+	state     State
+	site      string
+	points    string // URL to which it redirects permanently; empty if it does not
+	pollState []byte
+	feedState []byte
 }
 
 // feedColumn is a column of the table feed.
@@ -75,25 +67,24 @@ var feedColumns = []feedColumn{
 		return f.url
 	}, func(f *feedRow, v any) { f.url, f.known = v.(string) }},
 	{"tables_3", func(f *feedRow) any { return 3 * number(!f.earlier) }, func(f *feedRow, v any) { f.earlier = v != int64(3) }}, // see [versions]
-	{"site", func(f *feedRow) any { return f.row() }, func(f *feedRow, v any) {
+	{"site", func(f *feedRow) any { return f.site }, func(f *feedRow, v any) {
 		name, _ := v.(string)
-		f.host.Site = nameOf(name)
+		f.site = siteName(name)
 	}},
-	numberColumn("spacing", func(f *feedRow) *time.Duration { return &f.host.Spacing }),
-	{"not_established", func(f *feedRow) any { return number(!f.established) }, func(f *feedRow, v any) { f.established = v == int64(0) }},
-	numberColumn("owner", func(f *feedRow) *Owner { return &f.owner }),
-	{"askers", func(f *feedRow) any { return bytesOrNull(encodeAskers(f.askers)) }, func(f *feedRow, v any) {
-		b, _ := v.([]byte)
-		f.askers = decodeAskers(b)
+	{"owner", func(f *feedRow) any { return int64(f.owner) }, func(f *feedRow, v any) {
+		n, _ := v.(int64)
+		f.owner = Owner(n).ofNow()
 	}},
-	numberColumn("seen", func(f *feedRow) *int64 { return &f.seen }),
-	numberColumn("days", func(f *feedRow) *int64 { return &f.days }),
+	{"owners", func(f *feedRow) any { return encodeAskers(f.askers) }, func(f *feedRow, v any) {
+		if b, ok := v.([]byte); ok { // otherwise they are those of version 2 of the tables
+			f.askers = decodeAskers(b)
+		}
+	}},
 	textColumn("state", func(f *feedRow) *State { return &f.state }),
-	{"configured", func(f *feedRow) any { return number(f.configured) }, func(f *feedRow, v any) { f.configured = v == int64(1) }},
 	timeColumn("configured_until", Never, func(f *feedRow) *Time { return &f.configuredUntil }),
 	numberColumn("token", func(f *feedRow) *Token { return &f.token }),
 	timeColumn("next", End, func(f *feedRow) *Time { return &f.next }),
-	numberColumn("hold", func(f *feedRow) *time.Duration { return &f.hold }),
+	timeColumn("wanted", End, func(f *feedRow) *Time { return &f.poke }),
 	timeColumn("last", Never, func(f *feedRow) *Time { return &f.last }),
 	timeColumn("earliest", Never, func(f *feedRow) *Time { return &f.earliest }),
 	timeColumn("until", Never, func(f *feedRow) *Time { return &f.until }),
@@ -144,10 +135,10 @@ func timeColumn(name string, null Time, field func(*feedRow) *Time) feedColumn {
 
 var (
 	selectFeed, saveFeed = func() (columns, save string) {
-		columns, save = `select f.n, f.id, f.due, f.poll_state, f.feed_state`, `update feed set due = ?2, poll_state = coalesce(?3, poll_state), feed_state = coalesce(?4, feed_state)`
+		columns, save = `select f.n, f.id, f.askers, f.poll_state, f.feed_state`, `update feed set poll_state = coalesce(?2, poll_state), feed_state = coalesce(?3, feed_state)`
 		for i, c := range feedColumns {
 			columns += ", f." + c.name
-			save += fmt.Sprintf(", %s = ?%d", c.name, i+5)
+			save += fmt.Sprintf(", %s = ?%d", c.name, i+4)
 		}
 		return columns, save + ` where n = ?1`
 	}()
@@ -166,28 +157,26 @@ const (
 
 // scanFeed reads a row of [selectFeed], and of columns that follow.
 func scanFeed(row Row, more ...any) (f feedRow, err error) {
-	var id []byte
-	var place sql.NullInt64
+	var id, askers []byte
 	values := make([]any, len(feedColumns))
-	into := append(make([]any, 0, 5+len(values)+len(more)), &f.n, &id, &place, &f.pollState, &f.feedState)
+	into := append(make([]any, 0, 5+len(values)+len(more)), &f.n, &id, &askers, &f.pollState, &f.feedState)
 	for i := range values {
 		into = append(into, &values[i])
 	}
 	f.first = Never
 	err = row.Scan(append(into, more...)...)
+	f.askers = decodeAskers(askers)
 	for i, c := range feedColumns {
 		c.set(&f, values[i])
 	}
 	copy(f.id[:], id)
-	f.place = timeOf(place, End)
 	f.pollState, f.feedState = bytes.Clone(f.pollState), bytes.Clone(f.feedState)
-	f.damaged = f.known && f.id != IDOf(f.url)
 	return f, err
 }
 
 // newFeed returns the row of a feed of which nothing is known.
 func newFeed(id ID) feedRow {
-	return feedRow{id: id, next: End, place: End, last: Never, asked: Never, first: Never, earliest: Never, refused: Never, until: Never, configuredUntil: Never, state: StateCold}
+	return feedRow{id: id, next: End, poke: End, last: Never, asked: Never, first: Never, earliest: Never, refused: Never, until: Never, configuredUntil: Never, state: StateCold}
 }
 
 // Text returns a string as each database can keep it: without zero bytes, and in UTF-8.
@@ -195,47 +184,43 @@ func Text(s string) string {
 	return strings.ReplaceAll(strings.ToValidUTF8(s, "\uFFFD"), "\x00", "\uFFFD")
 }
 
-// save writes the row, with its place among the feeds of its host. The states are written if they
-// are given, and must be those of the row.
-func (f *feedRow) save(tx Tx, place any, pollState, feedState []byte) {
-	args := []any{f.n, place, bytesOrNull(pollState), bytesOrNull(feedState)}
+// save writes the row. The states are written if they are given, and must be those of the row.
+func (f *feedRow) save(tx Tx, pollState, feedState []byte) {
+	args := []any{f.n, bytesOrNull(pollState), bytesOrNull(feedState)}
 	for _, c := range feedColumns {
 		args = append(args, c.get(f))
 	}
 	tx.Exec(saveFeed, args...)
 }
 
-// restart makes a damaged row that of a feed that was polled at this moment and forgotten: of when
-// it was really polled, nothing is known. Feeds that were damaged together are not due together.
-func (f *feedRow) restart(tx Tx, id ID) {
-	now, n := tx.Now(), f.n
-	*f = newFeed(id)
-	f.n, f.last, f.until, f.changed = n, now.Add(time.Duration(id[0])*damageDelay/256), now.Add(maxPause), now
-	tx.Exec(`update feed set id = ?2 where n = ?1`, n, id[:])
-	f.save(tx, nil, []byte{}, []byte{})
-	tx.Changed(Change{ID: id, Forgotten: true})
-	tx.Log().Error("the record of a feed is damaged: the feed starts afresh, after an interval", zap.String("id", hex.EncodeToString(id[:])))
-}
+// longestNext is how far ahead a decision may be. A later one counts as that.
+const longestNext = 31 * 24 * time.Hour
 
-// mend replaces moments that cannot be, as a bit of the row was flipped: the feed is polled a week
-// late at most.
-func (f *feedRow) mend(now Time) {
-	latest := now.Add(max(maxPause, f.hold)).Add(longestJitter + longestSkip)
+// damaged reports whether the row cannot be what was written: its ID is not that of its URL, or a moment is later
+// than it may be.
+func (f *feedRow) damaged(now Time) bool {
+	if f.known && f.id != IDOf(f.url) {
+		return true
+	}
 	for _, m := range []struct {
-		moment       *Time
-		latest, then Time
+		moment Time
+		ahead  time.Duration
 	}{
-		{&f.last, now.Add(odd), now}, {&f.asked, now.Add(odd), now}, {&f.first, now.Add(odd), now}, {&f.refused, now.Add(odd), now}, {&f.earliest, now.Add(maxPause + odd), Never},
-		{&f.configuredUntil, now.Add(configuredFor + odd), now},
-		{&f.next, latest, now}, {&f.place, max(f.next, now.Add(sleep)).Add(odd), f.next},
+		{f.last, damageDelay}, {f.asked, 0}, {f.first, 0}, {f.refused, 0}, {f.earliest, maxPause}, {f.configuredUntil, configuredFor}, {f.poke, longestNext},
 	} {
-		if *m.moment > m.latest && *m.moment != End {
-			*m.moment, f.mended = m.then, true
+		if m.moment != End && m.moment > now.Add(m.ahead+odd) {
+			return true
 		}
 	}
-	if f.hold < 0 {
-		f.hold, f.mended = 0, true
-	}
+	return f.next != End && f.next > now.Add(longestNext+damageDelay+odd) && !f.earlier // which had no such bound
+}
+
+// restart makes a damaged row that of a feed that was polled at this moment and forgotten: of when
+// it was really polled, nothing is known. Feeds that were damaged together are not due together.
+func (f *feedRow) restart(now Time, id ID) {
+	n := f.n
+	*f = newFeed(id)
+	f.n, f.last, f.until, f.changed = n, now.Add(time.Duration(id[0])*damageDelay/256), now.Add(maxPause), now
 }
 
 // damageDelay is the time in which feeds become due that were damaged together.
@@ -250,44 +235,54 @@ func timeOf(column sql.NullInt64, null Time) Time {
 
 // record returns the feed as the engine sees it.
 func (f *feedRow) record(now Time) Record {
-	in := f.next
-	if !f.known {
-		in = f.until
+	next, poke := f.next, f.wanted()
+	if !f.known && next == End { // nothing is remembered of a decision
+		next = now
 	}
-	return Record{
-		ID: f.id, URL: f.url, Token: f.token, In: in.Sub(now), Hold: f.hold,
-		Polled: f.last.ago(now), Asked: f.asked.ago(now), NotBefore: max(0, f.earliest.Sub(now)),
-		Version: uint64(f.version), State: f.state, Host: f.host, Points: f.points, Configured: f.configured, Rank: f.rank(), Owner: f.owner,
+	r := Record{
+		ID: f.id, URL: f.url, Token: f.token, In: min(next, poke).Sub(now), Poked: poke < next,
+		Polled: f.last.ago(now), Asked: f.asked.ago(now), First: f.first.ago(now), NotBefore: max(0, f.earliest.Sub(now)),
+		Version: uint64(f.version), State: f.state, Site: f.site, Points: f.points, Owner: f.owner,
+		Configured: f.configured(now), Renew: f.configured(now) && f.configuredUntil <= now.Add(configuredFor/2),
 		PollState: f.pollState, FeedState: f.feedState,
 	}
-}
-
-// due returns the place of the feed among those of its host. A feed that has no version and is
-// not configured has none, unless a reader waits for it.
-func (f *feedRow) due() any {
-	switch {
-	case !f.known:
-		return nil
-	case f.waits():
-		return int64(f.place)
-	case f.version == 0 && !f.configured:
-		return nil
+	for _, a := range f.askers {
+		if a.counts(now.day()) {
+			r.Askers = append(r.Askers, Asker{a.owner, now.day() - a.day})
+		}
 	}
-	return f.next.column()
+	return r
 }
 
-// ahead is how far before the present the place of a feed is for which a reader waits.
-const ahead = 1 << 62
-
-// waits reports whether a reader waits for the feed.
-func (f *feedRow) waits() bool { return f.place < 0 }
-
-// wanted returns when a reader last asked for the feed, or else when it was polled last.
+// wanted returns when a poke has the feed polled; [End] if there is none.
 func (f *feedRow) wanted() Time {
+	if f.poke == End {
+		return End
+	}
+	return max(f.poke, f.earliest)
+}
+
+// used returns when a reader last asked for the feed, or else when it was polled last.
+func (f *feedRow) used() Time {
 	if f.asked == Never {
 		return f.last
 	}
 	return f.asked
+}
+
+// Nodes may have different configurations, and only a node that has a feed in its own says so. So a feed is
+// configured for a time, which such a node renews.
+const configuredFor = 48 * time.Hour
+
+func (f *feedRow) configured(now Time) bool { return f.configuredUntil > now }
+
+// configure records that a node has the feed in its configuration. It reports whether that changes the row.
+func (f *feedRow) configure(now Time) (changed bool) {
+	if f.configuredUntil > now.Add(configuredFor/2) {
+		return false
+	}
+	f.configuredUntil = now.Add(configuredFor)
+	return true
 }
 
 // lockFeeds locks the rows of feeds. Those that are missing are left out, and those that are
@@ -298,39 +293,38 @@ func lockFeeds(tx Tx, ids []ID) (map[ID]*feedRow, error) {
 	for _, id := range ids {
 		tx.Lock(lockFeed, id[:])
 	}
-	var damaged []ID
 	err := tx.Query(feedByID, each(ids, idArgument), func(i int, row Row) error {
 		f, err := scanFeed(row)
-		if f.id != ids[i] || f.damaged {
-			damaged = append(damaged, ids[i])
-		}
 		rows[ids[i]] = &f
 		return err
 	})
-	for _, id := range damaged {
-		rows[id].restart(tx, id)
-	}
 	now := tx.Now()
-	for _, f := range rows {
-		f.mend(now)
+	for id, f := range rows {
+		if f.id != id || f.damaged(now) {
+			f.restart(now, id)
+			tx.Exec(`update feed set id = ?2 where n = ?1`, f.n, id[:])
+			f.save(tx, []byte{}, []byte{})
+			tx.Changed(Change{ID: id, Forgotten: true})
+			tx.Log().Error("the record of a feed is damaged: the feed starts afresh, after an interval", zap.String("id", hex.EncodeToString(id[:])))
+		}
 	}
 	return rows, err
 }
 
-// lockAll locks hosts and then feeds, of which it adds the first that are missing, so many.
-func lockAll(tx Tx, names []string, added int, ids ...ID) (map[string]*hostRow, map[ID]*feedRow, error) {
-	hosts, err := lockHosts(tx, names...)
+// lockAll locks sites and then feeds. It adds feeds that are missing if they are among added.
+func lockAll(tx Tx, names []string, added, others []ID) (map[string]*siteRow, map[ID]*feedRow, error) {
+	sites, err := lockSites(tx, names...)
 	if err != nil {
 		return nil, nil, err
 	}
 	for range 2 { // another node may remove a row before it is locked
-		for _, id := range sortedIDs(ids[:added]) {
+		for _, id := range sortedIDs(added) {
 			tx.Exec(feedIfAbsent, id[:])
 		}
-		feeds, err := lockFeeds(tx, ids)
-		missing := slices.ContainsFunc(ids[:added], func(id ID) bool { return feeds[id] == nil })
+		feeds, err := lockFeeds(tx, slices.Concat(added, others))
+		missing := slices.ContainsFunc(added, func(id ID) bool { return feeds[id] == nil })
 		if err != nil || !missing {
-			return hosts, feeds, err
+			return sites, feeds, err
 		}
 	}
 	return nil, nil, errors.New("rows of feeds disappear")

@@ -31,10 +31,7 @@ func Steps(numbers, bytes string) [][]string {
 // earlier program fail, which then takes the store as away.
 var versions = []string{version1, version2, version3}
 
-// Claims find feeds through their hosts, so one paused host with thousands of feeds that
-// are due costs a claim nothing. Therefore no index is on feed.next.
-//
-// Each claim and each commit writes a page of each index on ready and due. So there is one on each.
+// Each claim and each commit writes a page of each index on next.
 //
 // All times are nanoseconds by the clock of the database: see [Time].
 const version1 = `
@@ -190,6 +187,14 @@ const version3 = `
 -- each claim and commit writes it, and each step renames it: statements of the version before fail then
 alter table feed rename column unused to tables_3;
 
+drop index feed_due;
+
+drop index feed_use;
+
+drop index feed_configured;
+
+drop index host_ready;
+
 -- the host that was polled is now the site: see feedurl.URL.Site
 alter table feed rename column host to site;
 
@@ -202,8 +207,19 @@ alter table feed add column refused bigint;
 -- the URL to which it redirects permanently; null: it does not
 alter table feed add column points text;
 
--- 1: someone who knows that it has changed wants it to be polled
+-- it is polled then, whatever the decision is, as someone knows that it has changed; null: nobody does
 alter table feed add column wanted bigint;
 
--- the owners that asked in the last 30 days, with the day
-alter table feed add column owners {bytes}`
+-- the owners that asked in the last 30 days, 8 bytes each, and the day in 2; null: those of askers
+alter table feed add column owners {bytes};
+
+create index feed_next on feed (next, n) where url is not null and next is not null;
+
+create index feed_wanted on feed (wanted) where wanted is not null;
+
+create index feed_owner on feed (owner, taken, size)`
+
+// rankColumn is an expression of version 2, which had ranks in place of owners that take turns.
+const rankColumn = `case when configured = 1 or owner / 1152921504606846976 = 5 then 1
+	when owner / 1152921504606846976 in (2, 3, 4) then case when not_established = 0 then 2 else 3 end
+	when not_established = 0 then 4 else 5 end`

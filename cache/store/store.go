@@ -86,7 +86,8 @@ type Claim struct {
 	// Configured says that the node has the feed in its configuration, or one that points to it. It is
 	// configured for two days then.
 	Configured bool
-	// By are the owners that have asked for the feed since the last Touch.
+	// By are the owners that have asked for the feed since the last Touch. A grant
+	// counts as asked for now if there are any.
 	By []Owner
 	// Own says that a reader has asked for it at its own address, not only at one that points to it.
 	Own bool
@@ -120,7 +121,7 @@ type Lease struct {
 	Record
 	Denied Refusal       // empty: granted
 	Wait   time.Duration // of a refusal: when the claim may be granted; before that it is refused again
-	Pause  Pause         // of DeniedPaused: the longest that holds for the feed
+	Pause  Pause         // of DeniedPaused: the longest that holds for the feed; that of its URL has no site
 	Poked  bool          // of a grant: a poke waited for it, which is done with it
 }
 
@@ -309,7 +310,7 @@ type Totals struct {
 	Bytes   int64 // of bodies
 	// Operator are the bytes of bodies of feeds that are configured or listed.
 	Operator int64
-	Used     int64 // bytes that the store uses, as [Store.Trim] counts
+	Used     int64 // bytes that the store uses, as [SweepQuery].Disk counts
 	Short    bool  // the file system is short of space
 	// Crowded says that what is remembered of forgotten feeds of [Any] takes all the space that it may take, so that
 	// no more of them can be added.

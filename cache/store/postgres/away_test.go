@@ -31,7 +31,7 @@ func TestAway(t *testing.T) {
 
 	c.Crash()
 	for range 5 {
-		if lease, err := s.Claim(t.Context(), storetest.Claim(3)); err == nil {
+		if lease, err := s.Claim(t.Context(), []store.Claim{storetest.Claim(3)}); err == nil {
 			t.Fatalf("without a server: %+v", lease)
 		} else if strings.Contains(err.Error(), "\n") {
 			t.Errorf("an error of several lines: %v", err)

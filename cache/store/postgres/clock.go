@@ -6,6 +6,7 @@ package postgres
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"time"
 
@@ -50,6 +51,17 @@ type reading struct {
 
 // shown is the time by the server's clock alone.
 func (r reading) shown() store.Time { return r.scale.Add(max(0, r.clock.Sub(r.wall))) }
+
+// sumOfServer returns the sum of a row of the table server that has these values.
+func sumOfServer(era, since, scale, wall string) string {
+	return fmt.Sprintf(`hashtextextended(concat_ws(' ', %s, %s, %s, date_part('epoch', %s)::bigint), 0)`, era, since, scale, wall)
+}
+
+// whole is the condition that the row of the table server is as it was written.
+var whole = `sum = ` + sumOfServer("era", "since", "scale", "wall")
+
+// errTime reports that the time in the database is damaged.
+var errTime = errors.New("the time in the database is damaged")
 
 var readClock = `select scale, wall, clock_timestamp() from server where ` + whole
 
@@ -121,11 +133,23 @@ func (d *database) readTime(ctx context.Context, conn *pgx.Conn) (r reading, ask
 		if !errors.Is(err, pgx.ErrNoRows) {
 			break
 		}
-		if err := d.mendServer(ctx, conn); err != nil {
+		if err := d.mendTime(ctx, conn); err != nil {
 			return r, asked, err
 		}
 	}
 	return r, asked, err
+}
+
+// mendTime writes the row of the table server again if it is damaged: the time is that of the
+// server's clock, or that of the last change if that is later. A feed may be polled once more.
+func (d *database) mendTime(ctx context.Context, conn *pgx.Conn) error {
+	const scale = `greatest((date_part('epoch', now()) * 1e9)::bigint, (select max(changed) from feed))`
+	tag, err := conn.Exec(ctx, `update server set era = 1, since = null, scale = `+scale+`, wall = now(),
+		sum = `+sumOfServer("1", "null", scale, "now()")+` where not (`+whole+`)`)
+	if err == nil && tag.RowsAffected() > 0 {
+		d.log.Error("the time in the database is damaged: it is now that of the server's clock", zap.String("store", d.place))
+	}
+	return err
 }
 
 // resumeClock makes sure that the time was written recently. If it was not, there was no

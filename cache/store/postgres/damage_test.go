@@ -54,8 +54,8 @@ func TestDamage(t *testing.T) {
 	if records, err := s.Lookup(t.Context(), []store.ID{o.ID, whole.ID}); err != nil || len(records) != 1 || string(records[0].FeedState) != "memo" {
 		t.Errorf("Lookup: %+v, %v, want the other feed", records, err)
 	}
-	if leases, _, err := s.ClaimDue(t.Context(), store.DueQuery{Limit: 10}); err != nil || len(leases) != 1 || leases[0].ID != whole.ID {
-		t.Errorf("ClaimDue: %+v, %v, want the other feed", leases, err)
+	if due, err := s.Due(t.Context(), store.DueQuery{Limit: 10}); err != nil || len(due.Feeds) != 1 || due.Feeds[0].ID != whole.ID {
+		t.Errorf("Due: %+v, %v, want the other feed", due, err)
 	}
 	if l := storetest.Ask(t, s, configured(1)); l.Denied != store.DeniedNotDue {
 		t.Errorf("the feed was claimed at once: %+v", l)
@@ -86,8 +86,8 @@ func TestDamagedServer(t *testing.T) {
 			if bit%2 == 0 { // with a node that starts
 				s = open(t, url)
 			}
-			if leases, _, err := s.ClaimDue(t.Context(), store.DueQuery{Limit: 10}); err != nil || len(leases) > 0 {
-				t.Errorf("bit %d of %s: ClaimDue = %+v, %v", bit, column, leases, err)
+			if due, err := s.Due(t.Context(), store.DueQuery{Limit: 10}); err != nil || len(due.Feeds) > 0 {
+				t.Errorf("bit %d of %s: Due = %+v, %v", bit, column, due, err)
 			}
 			if l := storetest.Ask(t, s, configured(1)); l.Denied != store.DeniedNotDue || l.Wait > 3*time.Hour {
 				t.Errorf("bit %d of %s: %+v", bit, column, l)

@@ -31,7 +31,7 @@ const (
 
 // nodes are some of one database, and what was acknowledged to them.
 type nodes struct {
-	stores []store.Store
+	stores []*store.Database
 	all    grants
 
 	versions atomic.Uint64 // the last
@@ -107,9 +107,9 @@ func (r *nodes) poll(ctx context.Context, s store.Store, random *rand.Rand, aske
 		}
 		version := r.versions.Add(1)
 		o := outcome(l, version)
-		o.In, o.Hold, o.Body.Data = nodesHold, nodesHold, []byte(content(l.ID, version))
+		o.In, o.Body.Data = nodesHold, []byte(content(l.ID, version))
 		if random.IntN(5) == 0 {
-			o.Pauses = []store.Pause{{Site: l.Host.Site, For: nodesPace}}
+			o.Pauses = []store.Pause{{Site: l.Site, For: nodesPace}}
 		}
 		err := s.Commit(ctx, o)
 		if errors.Is(err, store.ErrFenced) {
@@ -134,12 +134,23 @@ func (r *nodes) act(t *testing.T, s store.Store, random *rand.Rand, patience tim
 	id, key := storetest.Feed(lasting + random.IntN(nodesFeeds-lasting))
 	switch random.IntN(16) {
 	default:
-		lease, err := s.Claim(ctx, c)
-		if r.count("claim", err); err == nil {
-			r.poll(ctx, s, random, asked, lease)
-		}
+		leases, err := s.Claim(ctx, []store.Claim{c})
+		r.count("claim", err)
+		r.poll(ctx, s, random, asked, leases...)
 	case 0, 1, 2, 3:
-		leases, _, err := s.ClaimDue(ctx, store.DueQuery{Limit: 10})
+		due, err := s.Due(ctx, store.DueQuery{Limit: 10})
+		if r.count("due", err); err != nil || len(due.Feeds) == 0 {
+			return
+		}
+		var claims []store.Claim
+		for n := range nodesFeeds {
+			id, url := storetest.Feed(n)
+			if i := slices.IndexFunc(due.Feeds, func(f store.DueFeed) bool { return f.ID == id }); i >= 0 {
+				claims = append(claims, store.Claim{ID: id, URL: url, Hold: nodesHold, Configured: true, Host: store.Host{Site: due.Feeds[i].Site, Spacing: nodesPace}})
+			}
+		}
+		random.Shuffle(len(claims), func(i, j int) { claims[i], claims[j] = claims[j], claims[i] })
+		leases, err := s.Claim(ctx, claims)
 		r.count("claim due", err)
 		r.poll(ctx, s, random, asked, leases...)
 	case 5:
@@ -147,14 +158,17 @@ func (r *nodes) act(t *testing.T, s store.Store, random *rand.Rand, patience tim
 		for range 20 {
 			id, _ := storetest.Feed(random.IntN(nodesFeeds))
 			touched[id] = store.Asked{Ago: time.Duration(random.IntN(1000)) * time.Millisecond}
+			if random.IntN(4) == 0 {
+				touched[id] = store.Asked{Ago: -1, Poke: &store.Poke{Floor: nodesHold}}
+			}
 		}
 		r.count("touch", s.Touch(ctx, touched))
 	case 6:
 		_, err := s.Sweep(ctx, store.SweepQuery{Idle: time.Hour})
 		r.count("sweep", err)
 	case 7:
-		_, err := s.Trim(ctx, 100)
-		r.count("trim", err)
+		_, err := s.Sweep(ctx, store.SweepQuery{Disk: 100})
+		r.count("full sweep", err)
 	case 8:
 		err := s.Forget(ctx, id)
 		if errors.Is(err, store.ErrNoRecord) {
@@ -190,7 +204,7 @@ func (r *nodes) work(t *testing.T, ctx context.Context, patience func() time.Dur
 // impatience is that of a caller in trouble.
 func impatience() time.Duration { return 100*time.Millisecond + rand.N(900*time.Millisecond) }
 
-// check expects that no feed and no host was granted too early, and that the versions that are there are whole. Unless acknowledged
+// check expects that no feed and no site was granted too early, and that the versions that are there are whole. Unless acknowledged
 // may be lost, none is older than what was acknowledged.
 func (r *nodes) check(t *testing.T, s store.Store, lost bool) {
 	t.Helper()
@@ -222,7 +236,7 @@ func (r *nodes) check(t *testing.T, s store.Store, lost bool) {
 }
 
 // TestRace lets three nodes do everything at the same time. No call may fail, neither for a deadlock, and no feed and
-// no host may be granted twice.
+// no site may be granted twice.
 func TestRace(t *testing.T) {
 	database := server(t).Database(t)
 	r := startNodes(t, database, database, database)
@@ -291,6 +305,7 @@ func TestFailoverUnderWay(t *testing.T) {
 	primary.Crash()
 	p.Redirect(serverOf(t, standby.URL("feeds1")))
 	before := r.all.count()
+	r.all.lost = time.Now() // calls of before have failed, or their answers were lost
 	standby.Promote(t)
 	eventually(t, "feeds are polled again", func() bool { return r.all.count() >= before+nodesFeeds })
 	stop()

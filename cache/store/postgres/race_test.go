@@ -61,7 +61,7 @@ func TestReadersDoNotWaitForPolls(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	var polls sync.WaitGroup
 	for range 50 {
-		polls.Go(func() { _, _ = s.Claim(ctx, other) })
+		polls.Go(func() { _, _ = s.Claim(ctx, []store.Claim{other}) })
 	}
 	waiting(t, watch, 2)
 	id, _ := storetest.Feed(0)
@@ -149,7 +149,7 @@ func TestIsolationOfServer(t *testing.T) {
 			for range 10 {
 				c := storetest.Claim(n)
 				c.Host = store.Host{Site: "host"}
-				if _, err := s.Claim(t.Context(), c); err != nil {
+				if _, err := s.Claim(t.Context(), []store.Claim{c}); err != nil {
 					t.Error(err)
 					return
 				}
@@ -174,7 +174,9 @@ func TestLockedTables(t *testing.T) {
 	_, err = tx.Exec(t.Context(), `lock table pollard.host`)
 	must(t, err)
 	proxy.Set(postgrestest.Fault{Delay: 200 * time.Millisecond})
-	if _, err := s.Claim(t.Context(), storetest.Claim(2)); err == nil || !strings.Contains(err.Error(), "another session holds locks") {
+	paced := storetest.Claim(2)
+	paced.Host = store.Host{Site: "host"}
+	if _, err := s.Claim(t.Context(), []store.Claim{paced}); err == nil || !strings.Contains(err.Error(), "another session holds locks") {
 		t.Errorf("Claim: %v", err)
 	}
 	must(t, tx.Rollback(t.Context()))

@@ -24,6 +24,9 @@ const keyVersion = "version"
 // ours is the version that this program knows.
 var ours = strconv.Itoa(store.Version)
 
+// readVersion reads the version of the tables.
+const readVersion = `select value from meta where key = 'version'`
+
 // ownSchema is what only a database with many writers needs, or what is said otherwise in
 // other databases.
 const ownSchema = `
@@ -32,13 +35,11 @@ alter table feed set (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.05); -
 alter table host set (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.05);
 create index feed_changed on feed (changed);
 
-create sequence tokens increment by %d;
-
 create table server (                -- one row
 	one   boolean primary key default true check (one),
-	name  text not null,             -- of the server that last granted a claim
-	era   bigint not null default 1, -- the upper part of its tokens
-	since bigint,                    -- grants from before may be lost with another server; null: none
+	name  text not null,             -- unused, as era and since
+	era   bigint not null default 1,
+	since bigint,
 	scale bigint not null,           -- the time by the clock of the tables
 	wall  timestamptz not null,      -- and by that of the server, when these two were written
 	sum   bigint not null            -- of era, since, scale and wall: a wrong time would have all feeds polled at once
@@ -92,9 +93,9 @@ func (d *database) runSteps(ctx context.Context, tx pgx.Tx) error {
 	}
 	steps := store.Steps("bigint generated always as identity primary key", "bytea")
 	if version == 0 {
-		err = run(slices.Concat([]string{`create schema if not exists pollard`}, steps[0], []string{fmt.Sprintf(ownSchema, tokensAtOnce)})...)
+		err = run(slices.Concat([]string{`create schema if not exists pollard`}, steps[0], []string{ownSchema})...)
 		if err == nil {
-			_, err = tx.Exec(ctx, `insert into server (name, scale, wall, sum) values (`+serverName+`, $1, now(), `+
+			_, err = tx.Exec(ctx, `insert into server (name, scale, wall, sum) values ('', $1, now(), `+
 				sumOfServer("1", "null", "$1::bigint", "now()")+`)`, time.Now().UnixNano())
 		}
 		if err != nil {

@@ -8,10 +8,8 @@
 // Each claim and each commit has a transaction of its own. One connection is left for readers.
 //
 // A claim is on disk before it is answered, and it is still there after the server has
-// crashed. It may be gone after a standby that lagged behind has been promoted.
-// Therefore the tables keep the moment since when this server grants claims: a feed
-// that was due at that moment may have been polled by a claim that is lost, so it is
-// taken as polled and waits for one interval more.
+// crashed. It may be gone after a standby that lagged behind has been promoted: then a feed
+// may be polled once more.
 package postgres
 
 import (

@@ -83,12 +83,12 @@ func TestContract(t *testing.T) {
 		exec(t, url, `drop schema if exists pollard cascade`)
 		var conn *pgx.Conn // damage takes thousands of statements
 		return storetest.Harness{
-			Open: func() store.Store {
+			Open: func() storetest.Handle {
 				opened = append(opened, open(t, url))
 				return opened[len(opened)-1]
 			},
 			Sleep: func(d time.Duration) { sleep(t, url, d) },
-			Kill: func(s store.Store) {
+			Kill: func(s storetest.Handle) {
 				s.Close()
 				c.Crash()
 				c.Start(t)

@@ -22,7 +22,6 @@ type transaction struct {
 	ctx  context.Context
 
 	batch *pgx.Batch // statements that are not sent yet; nil: none
-	epoch epoch
 	now   store.Time // 0: not read yet
 	err   error
 
@@ -36,21 +35,20 @@ func (tx *transaction) run(work store.Work) error {
 	if work.Late {
 		tx.queue(`set local synchronous_commit = off`)
 	}
-	tx.queue(readEpoch).QueryRow(func(row pgx.Row) error {
-		switch err := tx.epoch.scan(row); {
-		case err != nil:
+	tx.queue(readVersion).QueryRow(func(row pgx.Row) error {
+		var version string
+		if err := row.Scan(&version); err != nil {
 			return err
-		case tx.epoch.tables != ours: // a later program has brought them up
-			return otherVersion(tx.epoch.tables)
-		case !tx.epoch.here:
-			return errEpoch
+		}
+		if version != ours { // a later program has brought them up
+			return otherVersion(version)
 		}
 		return nil
 	})
 	if err := work.Do(tx); err != nil {
 		return err
 	}
-	if tx.now == 0 { // nothing has been sent, and the server would commit whatever its epoch is
+	if tx.now == 0 { // nothing has been sent, and the server would commit whatever the version is
 		if err := tx.send(); err != nil {
 			return err
 		}
@@ -89,19 +87,8 @@ func (tx *transaction) Now() store.Time {
 	return tx.now
 }
 
-// Since implements [store.Tx].
-func (tx *transaction) Since() store.Time {
-	tx.Now() // the epoch is read before
-	return tx.epoch.since
-}
-
-// Tokens implements [store.Tx].
-func (tx *transaction) Tokens(n int) store.Token {
-	tx.Now()
-	first := tx.epoch.tokens
-	tx.epoch.tokens += store.Token(n)
-	return first
-}
+// Lost implements [store.Tx].
+func (tx *transaction) Lost() store.Time { return store.Never }
 
 // Lock implements [store.Tx].
 func (tx *transaction) Lock(sql string, args ...any) { tx.queue(sql+` for update`, args...) }
@@ -122,7 +109,7 @@ func (tx *transaction) Query(sql string, lists [][]any, scan func(int, store.Row
 	tx.queue(readClock).QueryRow(func(row pgx.Row) error {
 		err := row.Scan(&r.scale, &r.wall, &r.clock)
 		if errors.Is(err, pgx.ErrNoRows) {
-			return errEpoch // its time is damaged
+			return errTime
 		}
 		return err
 	})

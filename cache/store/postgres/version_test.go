@@ -111,10 +111,10 @@ func TestBringUp(t *testing.T) {
 
 	// A later program brings them up further: this one grants nothing any more, and can read.
 	exec(t, url, `update pollard.meta set value = '99' where key = 'version'`)
-	if _, err := s.Claim(t.Context(), configured(1)); err == nil || !strings.Contains(err.Error(), "upgrade this node") {
+	if _, err := s.Claim(t.Context(), []store.Claim{configured(1)}); err == nil || !strings.Contains(err.Error(), "upgrade this node") {
 		t.Errorf("Claim: %v", err)
 	}
-	if records, err := s.Records(t.Context(), store.ID{}, 10); err != nil || len(records) != 10 {
+	if records, err := s.Records(t.Context(), store.ID{}, 10, false); err != nil || len(records) != 10 {
 		t.Errorf("Records: %d, %v", len(records), err)
 	}
 }
@@ -137,7 +137,7 @@ func TestBringUpFromVersion2(t *testing.T) {
 		t.Errorf("of %d rows some have changed", len(was))
 	}
 	feeds := 0
-	for page, err := range store.Pages(t.Context(), s.Records, 100) {
+	for page, err := range store.Pages(t.Context(), s, 100, false) {
 		must(t, err)
 		for _, r := range page {
 			feeds++
@@ -160,7 +160,7 @@ func TestBringUpFromVersion2(t *testing.T) {
 func TestBringUpFails(t *testing.T) {
 	url := ofVersion(t, 1)
 	t.Parallel()
-	exec(t, url, `create index feed_configured on pollard.feed (id)`)
+	exec(t, url, `create index feed_owner on pollard.feed (id)`)
 	before := rowsOf(t, url, storetest.RowsOfVersion1)
 	if _, err := postgres.Open(t.Context(), postgres.Options{URL: url}); err == nil || !strings.Contains(err.Error(), ": nothing was changed") {
 		t.Errorf("Open: %v", err)
@@ -168,6 +168,6 @@ func TestBringUpFails(t *testing.T) {
 	if after := rowsOf(t, url, storetest.RowsOfVersion1); fmt.Sprint(after) != fmt.Sprint(before) {
 		t.Error("rows have changed")
 	}
-	exec(t, url, `drop index pollard.feed_configured`)
+	exec(t, url, `drop index pollard.feed_owner`)
 	open(t, url)
 }

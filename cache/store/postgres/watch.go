@@ -75,6 +75,11 @@ func (d *database) Watch(ctx context.Context, see func(store.Change) error) erro
 	}
 }
 
+// serverName is an expression that names the server and its history: it changes when a
+// standby is promoted, and when the tables come from a dump.
+const serverName = `(select system_identifier from pg_control_system()) || '/' || left(pg_walfile_name(pg_current_wal_lsn()), 8)
+	|| '/' || 'feed'::regclass::oid`
+
 const readChanges = `select id, version * news, outcome, url is null, changed from feed where changed > ?1 order by changed`
 
 // look reads what has changed since it looked last.

@@ -78,8 +78,8 @@ func (d *database) attempt(ctx context.Context, do func(*transaction) error) err
 			case code == codeDeadlock, code == codeSerialization:
 			case isDamage(err):
 				failed = tx.repair()
-			case errors.Is(err, errEpoch):
-				failed = d.assumePolls(ctx, conn)
+			case errors.Is(err, errTime):
+				failed = d.mendTime(ctx, conn)
 			default:
 				return err
 			}

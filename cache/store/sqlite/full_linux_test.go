@@ -106,7 +106,7 @@ func TestBringUpOnAFullDisk(t *testing.T) {
 		storetest.CheckBroughtUp(t, s)
 		return
 	}
-	passes(t, unpackStore(t, "closed"))
+	passes(t, unpackStore(t, 1, "closed"))
 }
 
 // passes runs this test as a process of its own.
@@ -185,14 +185,14 @@ func longID(n int) store.ID { return store.IDOf(longURL(n)) }
 // bytes, and notes what was acknowledged.
 func pollOnce(t *testing.T, s *Store, n, size int, stored map[int]bool) error {
 	c := store.Claim{ID: longID(n), URL: longURL(n), Hold: time.Hour, Floor: time.Nanosecond}
-	lease, err := s.Claim(t.Context(), c)
+	leases, err := s.Claim(t.Context(), []store.Claim{c})
 	if err != nil {
 		return err
 	}
 	if _, known := stored[n]; !known {
 		stored[n] = false
 	}
-	o := store.Outcome{ID: c.ID, Token: lease.Token, In: time.Hour, Hold: time.Hour, State: store.StateFresh, FeedState: []byte("memo")}
+	o := store.Outcome{ID: c.ID, Token: leases[0].Token, In: time.Hour, State: store.StateFresh, FeedState: []byte("memo")}
 	if size > 0 {
 		o.Body = &store.Body{Version: 1, Coding: "identity", Data: []byte(strings.Repeat("x", size))}
 	}

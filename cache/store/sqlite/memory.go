@@ -18,7 +18,7 @@ func NewMemory(now func() time.Time) *Store {
 		now = time.Now
 	}
 	began := now()
-	d := &database{log: zap.NewNop(), since: store.Never, scale: newScale(func() Reading {
+	d := &database{log: zap.NewNop(), lost: store.Never, scale: newScale(func() Reading {
 		at := now()
 		return Reading{Wall: at, Since: at.Sub(began)}
 	})}
@@ -42,6 +42,6 @@ func (d *database) inMemory() *Store {
 func (s *Store) Reopen() *Store {
 	s.Close() //nolint:errcheck // one in memory never fails
 	old := s.database
-	d := &database{log: old.log, scale: old.scale, since: old.since, writer: old.kept, kept: old.kept, token: old.token}
+	d := &database{log: old.log, scale: old.scale, lost: old.lost, writer: old.kept, kept: old.kept}
 	return d.inMemory()
 }

@@ -78,7 +78,7 @@ func Open(dir string, o Options) (*Store, error) {
 	if o.Space == nil {
 		o.Space = disk.Space
 	}
-	d := &database{path: filepath.Join(dir, fileName), log: o.Log, scale: newScale(o.Clocks), space: o.Space, since: store.Never}
+	d := &database{path: filepath.Join(dir, fileName), log: o.Log, scale: newScale(o.Clocks), space: o.Space, lost: store.Never}
 	if err := d.open(); err != nil {
 		return nil, fmt.Errorf("store sqlite %s: %w", dir, remedy(dir, err))
 	}
@@ -130,7 +130,7 @@ func (d *database) open() (err error) {
 			d.log.Error("the file of the store is damaged and has been set aside: the store is empty, and no feed is polled before its min_interval has passed",
 				zap.String("file", aside), zap.Error(reason))
 			if err = d.openFile(); err == nil {
-				err = d.forgetGrants()
+				err = d.recordLoss()
 			}
 		}
 	}
@@ -231,20 +231,20 @@ func (d *database) load() error {
 		return err
 	}
 	return d.writer.query(context.Background(), `select cast(value as integer) from meta where key = 'lost'`, nil, func(r row) error {
-		return r.Scan((*int64)(&d.since))
+		return r.Scan((*int64)(&d.lost))
 	})
 }
 
-// forgetGrants records that grants up to now are not known any more: a feed that is new to the
+// recordLoss records that records may have been lost up to now: a feed that is new to the
 // store may just have been polled.
-func (d *database) forgetGrants() error {
-	d.since = d.scale.now()
-	return d.explain(d.writer.exec(`insert into meta (key, value) values ('lost', ?1) on conflict (key) do update set value = excluded.value`, strconv.FormatInt(int64(d.since), 10)))
+func (d *database) recordLoss() error {
+	d.lost = d.scale.now()
+	return d.explain(d.writer.exec(`insert into meta (key, value) values ('lost', ?1) on conflict (key) do update set value = excluded.value`, strconv.FormatInt(int64(d.lost), 10)))
 }
 
 // process is the row of that table.
 type process struct {
-	token store.Token
+	token int64 // of versions 1 and 2 of the tables: the last that was given
 	at    stamp
 	open  int64
 }
@@ -256,11 +256,11 @@ func (p *process) sum() int64 {
 // resume continues what the last process left.
 func (d *database) resume() error {
 	var last process
-	var token, wall, sum int64
+	var wall, sum int64
 	err := d.writer.query(context.Background(), `select token, scale, wall, since, boot, open, sum from process`, nil, func(r row) error {
-		return r.Scan(&token, (*int64)(&last.at.scale), &wall, (*int64)(&last.at.Since), &last.at.Boot, &last.open, &sum)
+		return r.Scan(&last.token, (*int64)(&last.at.scale), &wall, (*int64)(&last.at.Since), &last.at.Boot, &last.open, &sum)
 	})
-	last.token, last.at.Wall = store.Token(token), time.Unix(0, wall)
+	last.at.Wall = time.Unix(0, wall)
 	if err == nil && sum != last.sum() {
 		err = fmt.Errorf("%w: when it was written is not known", errDamaged)
 	}
@@ -268,7 +268,7 @@ func (d *database) resume() error {
 		return err
 	}
 	d.scale.resume(last.at)
-	if d.token, d.checked = last.token, last.open != 0; d.checked {
+	if d.checked = last.open != 0; d.checked {
 		return d.check()
 	}
 	return nil
@@ -310,7 +310,7 @@ func (d *database) reindex(reason error) error {
 	if err := d.writer.exec("reindex feed"); err != nil {
 		return err
 	}
-	return d.forgetGrants()
+	return d.recordLoss()
 }
 
 // start starts the writer. After a clean stop it checks the index of feeds: a few may be polled as new

@@ -10,7 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/feedpollard/pollard/cache/store"
 	"github.com/feedpollard/pollard/cache/store/storetest"
 )
 
@@ -25,7 +24,7 @@ func TestContract(t *testing.T) {
 		var slept atomic.Int64
 		var s *Store
 		return storetest.Harness{
-			Open: func() store.Store {
+			Open: func() storetest.Handle {
 				var err error
 				s, err = Open(dir, Options{Clocks: func() Reading {
 					awake := time.Duration(slept.Load())
@@ -37,7 +36,7 @@ func TestContract(t *testing.T) {
 				return s
 			},
 			Sleep: func(d time.Duration) { slept.Add(int64(d)) },
-			Kill:  func(s store.Store) { s.(*Store).kill() },
+			Kill:  func(s storetest.Handle) { s.(*Store).kill() },
 			Exec: func(sql string, args ...any) {
 				mustDo(t, s.database.outside(t.Context(), func(c *connection) error { return c.exec(sql, args...) }))
 			},
@@ -50,7 +49,7 @@ func TestContractInMemory(t *testing.T) {
 		var slept atomic.Int64
 		var last *Store
 		return storetest.Harness{
-			Open: func() store.Store {
+			Open: func() storetest.Handle {
 				if last == nil {
 					last = NewMemory(func() time.Time { return start.Add(time.Duration(slept.Load())) })
 				} else {

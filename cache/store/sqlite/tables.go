@@ -92,7 +92,7 @@ func (d *database) inOrder(statements []string, last func() error) (err error) {
 
 // processTable has one row: what the process knew when it wrote last.
 const processTable = `create table process (
-	token bigint not null default 0,  -- the last that was given
+	token bigint not null default 0,  -- unused
 	scale bigint not null default 0,  -- the time by the store's clock
 	wall  bigint not null default 0,  -- and by the machine's
 	since bigint not null default 0,  -- the machine was booted

@@ -40,15 +40,8 @@ func (tx *transaction) Now() store.Time {
 	return tx.now
 }
 
-// Since implements [store.Tx]. Grants are lost only with a damaged file or index.
-func (tx *transaction) Since() store.Time { return tx.d.since }
-
-// Tokens implements [store.Tx]. The last token is written with each transaction.
-func (tx *transaction) Tokens(n int) store.Token {
-	first := tx.d.token + 1
-	tx.d.token += store.Token(n)
-	return first
-}
+// Lost implements [store.Tx].
+func (tx *transaction) Lost() store.Time { return tx.d.lost }
 
 // Lock implements [store.Tx]. There is one writer.
 func (tx *transaction) Lock(string, ...any) {}

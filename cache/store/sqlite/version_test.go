@@ -21,13 +21,13 @@ import (
 	"github.com/feedpollard/pollard/cache/store/storetest"
 )
 
-// unpackStore writes a store of version 1 of the tables into a directory, as that Pollard has left it when it
+// unpackStore writes a store of a version of the tables into a directory, as that Pollard has left it when it
 // was closed, or killed.
-func unpackStore(t *testing.T, how string) (dir string) {
+func unpackStore(t *testing.T, version int, how string) (dir string) {
 	t.Helper()
 	dir = directory(t)
 	for _, part := range []string{"", "-wal"} {
-		packed, err := os.Open(filepath.Join("testdata", "version1-"+how+".sqlite"+part+".gz"))
+		packed, err := os.Open(filepath.Join("testdata", fmt.Sprint("version", version, "-", how, ".sqlite", part, ".gz")))
 		if how == "closed" && part == "-wal" {
 			continue
 		}
@@ -60,7 +60,7 @@ func rowsOf(t *testing.T, dir string, statements []string) (rows []string) {
 // record is damaged starts afresh.
 func TestBringUp(t *testing.T) {
 	for _, how := range []string{"closed", "killed"} {
-		dir := unpackStore(t, how)
+		dir := unpackStore(t, 1, how)
 		before := rowsOf(t, dir, storetest.RowsOfVersion1)
 		if len(before) < 40 {
 			t.Fatalf("%s: %d rows", how, len(before))
@@ -88,15 +88,61 @@ func TestBringUp(t *testing.T) {
 	}
 }
 
+// TestBringUpFromVersion2 opens stores that a program of version 2 used. Next polls, owners and pauses are as they were.
+func TestBringUpFromVersion2(t *testing.T) {
+	for _, how := range []string{"closed", "killed"} {
+		dir := unpackStore(t, 2, how)
+		c, err := connect(filepath.Join(dir, fileName))
+		mustDo(t, err)
+		type feed struct{ next, last, owner, configured, version int64 }
+		rows := make(map[string]feed)
+		mustDo(t, c.query(t.Context(), `select url, next, last, owner, configured, version from feed where url is not null`, nil, func(found row) error {
+			var url string
+			var r feed
+			err := found.Scan(&url, &r.next, &r.last, &r.owner, &r.configured, &r.version)
+			rows[url] = r
+			return err
+		}))
+		scale, err := c.number(`select scale from process`)
+		mustDo(t, err, c.close())
+		s, err := Open(dir, Options{Clocks: func() Reading { return Reading{Wall: time.Unix(0, scale), Boot: "another"} }})
+		mustDo(t, err)
+		defer s.Close()
+		now := s.database.scale.now()
+		records, err := s.Records(t.Context(), store.ID{}, 100, false)
+		if err != nil || len(records) != len(rows) || len(rows) < 12 {
+			t.Fatalf("%s: %d records of %d, %v", how, len(records), len(rows), err)
+		}
+		for _, r := range records {
+			was := rows[r.URL]
+			if in := store.Time(was.next).Sub(now); r.In != in && (was.next != 0 || r.In != store.Ended) {
+				t.Errorf("%s: %s is polled in %v, want %v", how, r.URL, r.In, in)
+			}
+			if int64(r.Owner) != was.owner || r.Configured != (was.configured == 1) || int64(r.Version) != was.version || r.Polled != now.Sub(store.Time(was.last)) {
+				t.Errorf("%s: %s is %+v, and was %+v", how, r.URL, r, was)
+			}
+		}
+		for url, want := range map[string]time.Duration{
+			"https://www.paused.test/refused.xml": 10 * time.Hour, "https://www.paused.test/other.xml": time.Hour, "https://limit.test/b.xml": 10 * time.Minute,
+		} {
+			site := strings.TrimPrefix(strings.Split(url, "/")[2], "www.")
+			l := storetest.Ask(t, s, store.Claim{ID: store.IDOf(url), URL: url, Hold: time.Hour, Host: store.Host{Site: site}})
+			if l.Denied == "" || l.Wait > want || l.Wait < want/2 {
+				t.Errorf("%s: %s is denied %q for %v, want %v", how, url, l.Denied, l.Wait, want)
+			}
+		}
+	}
+}
+
 // TestBringUpFails has a step fail. The file is as it was, the error says what to do, and the file
 // is brought up when the cause is gone.
 func TestBringUpFails(t *testing.T) {
-	dir := unpackStore(t, "closed")
+	dir := unpackStore(t, 1, "closed")
 	change := func(sql string) {
 		c, err := connect(filepath.Join(dir, fileName))
 		mustDo(t, err, c.exec(sql), c.close())
 	}
-	change(`create index feed_configured on feed (id)`) // that the last statement makes
+	change(`create index feed_owner on feed (id)`) // that the last statement makes
 	before := rowsOf(t, dir, storetest.RowsOfVersion1)
 	for range 2 {
 		_, err := Open(dir, Options{})
@@ -107,7 +153,7 @@ func TestBringUpFails(t *testing.T) {
 	if after := rowsOf(t, dir, storetest.RowsOfVersion1); fmt.Sprint(after) != fmt.Sprint(before) {
 		t.Error("rows have changed")
 	}
-	change(`drop index feed_configured`)
+	change(`drop index feed_owner`)
 	s := mustOpen(t, dir)
 	storetest.CheckBroughtUp(t, s)
 }

@@ -49,9 +49,8 @@ type database struct {
 
 	mu      sync.Mutex // guards all below; the writer holds it while it writes
 	writer  *connection
-	token   store.Token // the last that was given
 	stamped process     // what the table of that name has; zero: not known
-	since   store.Time  // grants before that were lost with a damaged file; [store.Never]: none were
+	lost    store.Time  // when records were lost with a damaged file; [store.Never] if none were
 	kept    *connection // of a database in memory, after Close too
 	unlock  func() error
 }
@@ -198,21 +197,21 @@ func (d *database) replaceBodies(reason error) error {
 	return nil
 }
 
-// stamp writes the last token and the time, so that the wall clock may be set between any two
+// stamp writes the time, so that the wall clock may be set between any two
 // transactions. A row that was written less than a minute ago will do if the clocks have advanced alike.
 func (d *database) stamp(c *connection, open bool) error {
-	p := process{at: d.scale.stamp(), token: d.token}
+	p := process{at: d.scale.stamp()}
 	if open {
 		p.open = 1
 	}
 	last := d.stamped
 	since := p.at.Since - last.at.Since
-	if p.token == last.token && p.open == last.open && since < time.Minute && (p.at.Wall.Sub(last.at.Wall)-since).Abs() < time.Second {
+	if p.open == last.open && since < time.Minute && (p.at.Wall.Sub(last.at.Wall)-since).Abs() < time.Second {
 		return nil
 	}
 	d.stamped = p
 	return c.exec(`update process set token = ?1, scale = ?2, wall = ?3, since = ?4, boot = ?5, open = ?6, sum = ?7`,
-		int64(p.token), int64(p.at.scale), p.at.Wall.UnixNano(), int64(p.at.Since), p.at.Boot, p.open, p.sum())
+		p.token, int64(p.at.scale), p.at.Wall.UnixNano(), int64(p.at.Since), p.at.Boot, p.open, p.sum())
 }
 
 // Read implements [store.Driver]. If a disk hangs, callers wait no longer than their ctx.

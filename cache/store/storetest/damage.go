@@ -14,7 +14,7 @@ import (
 	"github.com/feedpollard/pollard/cache/store"
 )
 
-// damage is a change of a value of a feed, its host or its host's pause, behind the store's back.
+// damage is a change of a value of a feed, its site or its site's pause, behind the store's back.
 type damage struct {
 	table, column string
 	value         any   // that the column gets; nil: a bit of a number is flipped
@@ -37,15 +37,14 @@ func (d damage) do(h Harness, c store.Claim) {
 	h.Exec(`update `+d.table+` set `+set+` where `+key+` = ?2`, value, of)
 }
 
-// damages returns what is damaged: each bit of each column. Of the ID of a feed and the name of a host there are none: by other
-// ones they are another feed and host.
+// damages returns what is damaged: each bit of each column. Of the ID of a feed and the name of a site there are none: by other
+// ones they are another feed and site.
 func damages(h Harness) (all []damage) {
 	for table, columns := range map[string][]string{
 		"feed": {
-			"spacing", "not_established", "owner", "seen", "days", "configured", "token", "next", "due", "hold", "last", "earliest", "asked", "first", "refused",
-			"version", "size", "body", "changed", "news", "outcome", "configured_until",
+			"owner", "token", "next", "wanted", "last", "earliest", "asked", "first", "refused", "version", "size", "body", "changed", "news", "outcome", "configured_until",
 		},
-		"host":  {"free", "good", "ready", "calm", "turn", "served_2", "served_3"},
+		"host":  {"free", "good"},
 		"pause": {"until", "step"},
 	} {
 		for _, column := range columns {
@@ -76,7 +75,7 @@ func damages(h Harness) (all []damage) {
 		return all[:len(all)/6]
 	}
 	for table, columns := range map[string][]string{
-		"host": {"free", "ready", "calm", "turn", "served_2", "served_3"}, "pause": {"until", "why", "step"},
+		"host": {"free", "good"}, "pause": {"until", "why", "step"},
 	} {
 		for _, column := range columns { // each may have a value of another type
 			all = append(all, damage{table: table, column: column, value: []byte{0}})
@@ -85,8 +84,8 @@ func damages(h Harness) (all []damage) {
 	return all
 }
 
-// damaged damages feeds, of each one value. A damaged record may be polled once too early, or late by a week at most, and has no
-// body of another one; no reader gets a longer Retry-After. A feed whose host or pause is damaged is polled when it is due, and then its spacing and pauses count
+// damaged damages feeds, of each one value. A damaged record may be polled once too early, or late by a month at most, and has no
+// body of another one; no reader gets a longer Retry-After. A feed whose site or pause is damaged is polled when it is due, and then its spacing and pauses count
 // again. One that is whole is as it was.
 func damaged(t *testing.T, h Harness) {
 	if h.Exec == nil {
@@ -95,6 +94,7 @@ func damaged(t *testing.T, h Harness) {
 	if testing.Short() && h.Shared {
 		t.Skip("thousands of statements on a server: an embedded store runs the same")
 	}
+	const month = 31*24*time.Hour + 2*time.Hour
 	s := h.open(t)
 	all := damages(h)
 	whole := len(all) // the feed after them
@@ -107,16 +107,16 @@ func damaged(t *testing.T, h Harness) {
 	content := func(n int) *store.Body { return Text(1, fmt.Sprintf("content %06d", n)) }
 	outcome := func(l store.Lease, body *store.Body) store.Outcome {
 		o := Outcome(l, body)
-		o.Good = []string{l.Host.Site}
-		o.Pauses = []store.Pause{{Site: l.Host.Site, For: 30 * time.Minute, Why: "busy"}}
+		o.Good = []string{l.Site}
+		o.Pauses = []store.Pause{{Site: l.Site, For: 30 * time.Minute, Why: "busy"}}
 		return o
 	}
 	var saved []store.Saved
 	for n := range feeds {
 		c := claim(n)
 		saved = append(saved, store.Saved{Record: store.Record{
-			ID: c.ID, URL: c.URL, Host: c.Host, Configured: true, State: store.StateFresh, Hold: 3 * time.Hour, Polled: 5 * time.Hour, Asked: time.Minute,
-		}})
+			ID: c.ID, URL: c.URL, Site: c.Host.Site, Configured: true, State: store.StateFresh, Polled: 5 * time.Hour, Asked: time.Minute, First: time.Minute,
+		}, Hold: 3 * time.Hour})
 	}
 	wantError(t, "Restore", s.Restore(t.Context(), saved), nil)
 	for n := range feeds {
@@ -127,10 +127,10 @@ func damaged(t *testing.T, h Harness) {
 	for n, d := range all {
 		d.do(h, claim(n))
 	}
-	records, failed := s.Records(t.Context(), store.ID{}, feeds)
+	records, failed := s.Records(t.Context(), store.ID{}, feeds, false)
 	wantError(t, "Records", failed, nil)
 	for _, r := range records {
-		if r.In != store.Ended && r.In > 7*24*time.Hour+2*time.Hour {
+		if r.In != store.Ended && r.In > month {
 			t.Errorf("%s: its next poll is in %v", r.URL, r.In)
 		}
 	}
@@ -140,10 +140,7 @@ func damaged(t *testing.T, h Harness) {
 		t.Helper()
 		polled := make(map[int]bool)
 		for range 3 * feeds {
-			leases, _, err := s.ClaimDue(t.Context(), store.DueQuery{Limit: 100})
-			if err != nil {
-				t.Fatalf("ClaimDue: %v", err)
-			}
+			leases := Poll(t, s, time.Minute)
 			for _, l := range leases {
 				var n int
 				if _, err := fmt.Sscanf(l.URL, "https://example.com/%d.xml", &n); err != nil || polled[n] {
@@ -158,11 +155,10 @@ func damaged(t *testing.T, h Harness) {
 		}
 		for n := range feeds {
 			switch l := Ask(t, s, claim(n)); {
-			case l.Denied == "" && polled[n] || l.Wait > 7*24*time.Hour+2*time.Hour:
+			case l.Denied == "" && polled[n] || l.Wait > month:
 				t.Errorf("feed %d, %+v: polled again, or waits for %v", n, all[min(n, whole-1)], l.Wait)
 			case l.Denied == "":
-				// A host whose place in the order is damaged may have to wait for a reader.
-				if d := all[min(n, whole-1)]; n == whole || d.table != "feed" && d.column != "ready" {
+				if d := all[min(n, whole-1)]; n == whole || d.table != "feed" {
 					t.Errorf("feed %d, %+v: polled too early, or only for a reader", n, d)
 				}
 				polled[n] = true
@@ -193,12 +189,12 @@ func damaged(t *testing.T, h Harness) {
 	_, err = store.ReadBody(t.Context(), s, idOf(whole))
 	wantError(t, "Body that is damaged", err, store.ErrNoBody)
 
-	h.Sleep(8 * 24 * time.Hour) // a pause is not longer than a week
+	h.Sleep(32 * 24 * time.Hour) // a decision is not longer than a month
 	polled := due()
 	var hosts []int // that were damaged
 	for n := range feeds {
 		if !polled[n] {
-			t.Errorf("feed %d, %+v, is not polled after a week", n, all[min(n, whole-1)])
+			t.Errorf("feed %d, %+v, is not polled after a month", n, all[min(n, whole-1)])
 		}
 		if n < whole && all[n].table != "feed" {
 			hosts = append(hosts, n)

@@ -49,9 +49,9 @@ func kill(t *testing.T, h Harness) {
 		}, ""},
 		{"a claim of what is due", func() error {
 			h.Sleep(2 * time.Minute)
-			leases, _, err := s.ClaimDue(t.Context(), store.DueQuery{Limit: 1})
-			if err != nil || len(leases) != 1 {
-				return fmt.Errorf("%d leases, %w", len(leases), err)
+			leases := Poll(t, s, time.Minute)
+			if len(leases) != 1 {
+				return fmt.Errorf("%d leases", len(leases))
 			}
 			lease, tokens = leases[0], append(tokens, leases[0].Token)
 			return nil
@@ -63,6 +63,10 @@ func kill(t *testing.T, h Harness) {
 		}, ""},
 		{"a decision beyond the claim", func() error { return commit(10, store.Outcome{In: 7 * 24 * time.Hour, Claimed: time.Hour}) }, ""},
 		{"the wish of an origin", func() error { return commit(11, store.Outcome{In: time.Minute, NotBefore: 24 * time.Hour}) }, ""},
+		{"a poke", func() error {
+			asked := store.Asked{Ago: -1, Poke: &store.Poke{In: 6 * time.Hour}}
+			return s.Touch(t.Context(), map[store.ID]store.Asked{idOf(1): asked})
+		}, ""},
 		{"the end of polling", func() error { return commit(12, store.Outcome{In: store.Ended, Claimed: time.Hour}) }, ""},
 		{"a feed that is forgotten", func() error { return s.Forget(t.Context(), idOf(1)) }, ""},
 	} {
@@ -89,8 +93,8 @@ func kill(t *testing.T, h Harness) {
 // everything returns all records, and pauses. Each version has its body.
 func everything(t *testing.T, s store.Store) ([]store.Record, []store.Pause) {
 	t.Helper()
-	known, err := s.Records(t.Context(), store.ID{}, 100)
-	forgotten, failed := s.Forgotten(t.Context(), store.ID{}, 100)
+	known, err := s.Records(t.Context(), store.ID{}, 100, false)
+	forgotten, failed := s.Records(t.Context(), store.ID{}, 100, true)
 	pauses, alsoFailed := s.Pauses(t.Context())
 	wantError(t, "reading all", errors.Join(err, failed, alsoFailed), nil)
 	for _, r := range known {
@@ -175,7 +179,7 @@ func sweepMany(t *testing.T, h Harness) {
 	h.Sleep(time.Hour)
 	touch(t, s, 0, 0)
 	gone, err := s.Sweep(t.Context(), store.SweepQuery{Unread: 30 * time.Minute})
-	left, failed := s.Records(t.Context(), store.ID{}, many)
+	left, failed := s.Records(t.Context(), store.ID{}, many, false)
 	if err != nil || failed != nil || len(gone) != many-1 || len(left) != 1 {
 		t.Errorf("Sweep = %d feeds, %v; %d are left, %v", len(gone), err, len(left), failed)
 	}
@@ -185,18 +189,18 @@ func sweepMany(t *testing.T, h Harness) {
 // more than one would, of strangers first and never of the operator. The last poll of a feed that gave way counts.
 func giveWay(t *testing.T, h Harness) {
 	const strangers, size = 60, 50_000
-	s := [2]store.Store{h.open(t)}
+	s := [2]Handle{h.open(t)}
 	if s[1] = s[0]; h.Shared {
 		s[1] = h.open(t)
 	}
 	body := Text(1, strings.Repeat("x", size))
 	for n := range strangers + 2 {
 		c := Claim(n)
-		switch c.By = store.OwnerOf(store.KindPublic, fmt.Sprint(n%7)); n {
+		switch c.By = []store.Owner{store.Any}; n {
 		case 0:
-			c.By, c.Configured = store.Operator, true
+			c.By, c.Configured = nil, true
 		case 1:
-			c.By = store.OwnerOf(store.KindToken, "a")
+			c.By = []store.Owner{store.OwnerOf(store.KindNamed, "a")}
 		}
 		o := Outcome(Grant(t, s[0], c), body)
 		o.FeedState = make([]byte, size/8)
@@ -209,11 +213,11 @@ func giveWay(t *testing.T, h Harness) {
 		var trims errgroup.Group
 		for n := range 6 {
 			trims.Go(func() error {
-				_, err := s[n%2].Trim(t.Context(), budget)
+				_, err := s[n%2].Sweep(t.Context(), store.SweepQuery{Disk: budget})
 				return err
 			})
 		}
-		wantError(t, "Trim", trims.Wait(), nil)
+		wantError(t, "Sweep", trims.Wait(), nil)
 		if after, err := s[1].Totals(t.Context()); err != nil || after.Used > budget || after.Used < budget-3*size {
 			t.Errorf("%d bytes are used, %v, want %d", after.Used, err, budget)
 		}
@@ -224,21 +228,92 @@ func giveWay(t *testing.T, h Harness) {
 	for n := 2; n < strangers+2; n++ {
 		if records, err := s[0].Lookup(t.Context(), []store.ID{idOf(n)}); err == nil && len(records) == 0 {
 			forgotten++
-			deny(t, s[0], Claim(n), store.DeniedNotDue, time.Hour)
+			deny(t, s[0], Claim(n), store.DeniedNotDue, 2*time.Hour) // its decision counts
 		}
 	}
 	if forgotten < strangers/2 {
 		t.Errorf("%d of %d feeds gave way", forgotten, strangers)
 	}
-	_, err := s[0].Trim(t.Context(), 0)
-	wantError(t, "Trim", err, nil)
+	_, err := s[0].Sweep(t.Context(), store.SweepQuery{Disk: 1})
+	wantError(t, "Sweep", err, nil)
 	wantBody(t, s[0], 0, body)
 	wantUnknown(t, s[0], 1)
 }
 
+// several makes a claim, a hop and another claim of one site in one call. Each sees what those before it did.
+func several(t *testing.T, h Harness) {
+	s := h.open(t)
+	c := []store.Claim{Claim(1), Claim(2), Claim(1), Claim(3), Claim(4)}
+	for i := range c[:4] {
+		c[i].Host = host("one")
+	}
+	c[3].Hop = true
+	leases, err := s.Claim(t.Context(), c)
+	wantError(t, "Claim", err, nil)
+	for i, want := range []store.Refusal{"", store.DeniedBusy, store.DeniedNotDue, store.DeniedBusy, ""} {
+		if leases[i].Denied != want {
+			t.Errorf("claim %d is denied %q, want %q", i, leases[i].Denied, want)
+		}
+	}
+	wantUnknown(t, s, 3) // a hop makes no record
+	h.Sleep(2 * time.Minute)
+	leases, err = s.Claim(t.Context(), []store.Claim{c[3], c[1]})
+	wantError(t, "Claim", err, nil)
+	if leases[0].Denied != "" || leases[0].Token != 0 || leases[1].Denied != store.DeniedBusy {
+		t.Errorf("a hop and then a claim: %+v", leases)
+	}
+}
+
+// poked has a poke wait until a feed may be polled, and until then be found. A second one adds nothing; a poll ends it. A patient
+// one leaves a feed that fails its backoff.
+func poked(t *testing.T, h Harness) {
+	s := h.open(t)
+	poke := func(p store.Poke) {
+		t.Helper()
+		wantError(t, "Touch", s.Touch(t.Context(), map[store.ID]store.Asked{idOf(1): {Ago: -1, Poke: &p}}), nil)
+	}
+	due := func() []store.DueFeed {
+		t.Helper()
+		due, err := s.Due(t.Context(), store.DueQuery{Poked: true})
+		wantError(t, "Due", err, nil)
+		return due.Feeds
+	}
+	o := Outcome(Grant(t, s, Claim(1)), nil)
+	o.In = 24 * time.Hour
+	Commit(t, s, o)
+	poke(store.Poke{In: time.Minute, Floor: time.Hour})
+	poke(store.Poke{})
+	if r := lookup(t, s, 1); !r.Poked || !near(r.In, time.Hour) || len(due()) > 0 {
+		t.Errorf("a feed that is poked: %+v, and is due: %+v", r, due())
+	}
+	deny(t, s, Claim(1), store.DeniedNotDue, time.Hour)
+	h.Sleep(time.Hour + slack)
+	if got := due(); len(got) != 1 || got[0].ID != idOf(1) || !got[0].New {
+		t.Errorf("what is due because of a poke: %+v", got)
+	}
+	l := Grant(t, s, Claim(1))
+	if !l.Poked || l.Record.Poked || len(due()) > 0 {
+		t.Errorf("the grant: %+v, and it is due: %+v", l, due())
+	}
+	o = Outcome(l, nil)
+	o.In, o.State = 24*time.Hour, store.StateFailing
+	Commit(t, s, o)
+	poke(store.Poke{Patient: true})
+	deny(t, s, Claim(1), store.DeniedNotDue, 24*time.Hour)
+	h.Sleep(25 * time.Hour)
+	l = Grant(t, s, Claim(1))
+	poke(store.Poke{}) // while it is polled
+	o = Outcome(l, Text(1, "content"))
+	o.In = 24 * time.Hour
+	Commit(t, s, o)
+	if got := due(); len(got) != 1 || got[0].New {
+		t.Errorf("a poke during a poll: %+v", got)
+	}
+}
+
 // oneSecret: all calls get the same key, also the first ones of two nodes.
 func oneSecret(t *testing.T, h Harness) {
-	s := [2]store.Store{h.open(t)}
+	s := [2]Handle{h.open(t)}
 	if s[1] = s[0]; h.Shared {
 		s[1] = h.open(t)
 	}
@@ -283,21 +358,18 @@ func ended(t *testing.T, h Harness) {
 }
 
 // calls makes all calls that there are.
-func calls(ctx context.Context, s store.Store) map[string]error {
+func calls(ctx context.Context, s Handle) map[string]error {
 	errs := make(map[string]error)
-	_, errs["Claim"] = s.Claim(ctx, Claim(1))
-	_, _, errs["ClaimDue"] = s.ClaimDue(ctx, store.DueQuery{Limit: 1})
-	_, errs["Hop"] = s.Hop(ctx, store.Hop{To: idOf(1), Host: Claim(1).Host})
+	_, errs["Claim"] = s.Claim(ctx, []store.Claim{Claim(1)})
+	_, errs["Due"] = s.Due(ctx, store.DueQuery{Limit: 1})
 	errs["Commit"] = s.Commit(ctx, store.Outcome{ID: idOf(1), Token: 1})
 	errs["Commit of a body"] = s.Commit(ctx, store.Outcome{ID: idOf(1), Token: 1, Body: Text(2, "other")})
 	_, errs["Lookup"] = s.Lookup(ctx, []store.ID{idOf(1)})
 	_, errs["Body"] = store.ReadBody(ctx, s, idOf(1))
-	_, errs["Records"] = s.Records(ctx, store.ID{}, 1)
+	_, errs["Records"] = s.Records(ctx, store.ID{}, 1, false)
 	errs["Touch"] = s.Touch(ctx, map[store.ID]store.Asked{idOf(1): {}})
 	errs["Forget"] = s.Forget(ctx, idOf(1))
-	_, errs["Configured"] = s.Configured(ctx)
 	_, errs["Sweep"] = s.Sweep(ctx, store.SweepQuery{Idle: 1})
-	_, errs["Trim"] = s.Trim(ctx, 0)
 	errs["Restore"] = s.Restore(ctx, []store.Saved{{Record: store.Record{ID: idOf(2)}}})
 	_, errs["Pauses"] = s.Pauses(ctx)
 	_, errs["Secret"] = s.Secret(ctx)

@@ -7,7 +7,6 @@ import (
 	"bytes"
 	"errors"
 	"maps"
-	"slices"
 	"time"
 
 	"pgregory.net/rapid"
@@ -20,10 +19,10 @@ import (
 // clock that goes on by itself a little makes no difference.
 type model struct {
 	h        Harness
-	s        store.Store
+	s        Handle
 	now      time.Duration
 	feeds    map[store.ID]*known
-	hosts    map[string]*hostOf
+	sites    map[string]*siteOf
 	pauses   map[scope]paused
 	urls     map[store.ID]*url
 	tokens   map[store.Token]bool
@@ -36,14 +35,13 @@ type url struct {
 	polled   time.Duration // the last poll
 	earliest time.Duration // its origin wants no poll before
 	until    time.Duration // all this is remembered if the feed is forgotten
-	hold     time.Duration // the decision of a feed that was forgotten
-	touches  int
-	version  uint64 // the highest so far
+	decision time.Duration // of a feed that was forgotten; never if there is none
+	version  uint64        // the highest so far
 }
 
 func (m *model) url(id store.ID) *url {
 	if m.urls[id] == nil {
-		m.urls[id] = &url{polled: never, until: never}
+		m.urls[id] = &url{polled: never, until: never, decision: never}
 	}
 	return m.urls[id]
 }
@@ -53,10 +51,9 @@ type known struct {
 	store.Record
 	*url
 	next, asked     time.Duration
-	named           bool          // someone with a name has asked for it
+	poke            time.Duration // it is wanted then; store.Ended if it is not
 	own             bool          // a reader has asked for it at its own address
 	refused         time.Duration // its poll was refused last
-	sleeps          time.Duration // it may be left alone until then
 	configuredUntil time.Duration
 	body            *store.Body
 }
@@ -68,35 +65,44 @@ const (
 	never      = -time.Duration(1 << 60)
 )
 
-// delayed reports whether some host had to be left alone: whether a feed waits since it was
-// due or since its host was free is up to the store.
-func (m *model) delayed() bool { return len(m.hosts)+len(m.pauses) > 0 }
-
 func (m *model) start(h store.Host) {
 	if h.Site != "" {
-		m.host(h.Site).started = m.now
+		m.site(h.Site).started = m.now
 	}
 }
 
 // granted notes a grant and checks that it is one.
-func (m *model) granted(t *rapid.T, f *known, l store.Lease) {
+func (m *model) granted(t *rapid.T, f *known, l store.Lease, c store.Claim) {
 	if l.Token == 0 || m.tokens[l.Token] {
 		t.Fatalf("token %d again, or none", l.Token)
 	}
 	m.tokens[l.Token] = true
-	f.Token, f.polled, f.next = l.Token, m.now, m.now+f.Hold
-	m.start(f.Host)
+	if l.Poked != (f.poke != store.Ended) {
+		t.Fatalf("the grant is poked: %v, want %v", l.Poked, f.poke != store.Ended)
+	}
+	f.Token, f.polled, f.next, f.poke = l.Token, m.now, m.now+c.Hold, store.Ended
+	m.start(c.Host)
 }
 
 const configuredFor = 48 * time.Hour
 
 // configure makes a feed one that is configured. It reports whether that changes anything.
 func (f *known) configure(now time.Duration) (changed bool) {
-	if f.Configured && f.configuredUntil > now+configuredFor/2 {
+	if f.configuredUntil > now+configuredFor/2 {
 		return false
 	}
-	f.Configured, f.configuredUntil = true, now+configuredFor
+	f.configuredUntil = now + configuredFor
 	return true
+}
+
+func (m *model) configured(f *known) bool { return f.configuredUntil > m.now }
+
+// wanted is when a poke has a feed polled.
+func (f *known) wanted() time.Duration {
+	if f.poke == store.Ended {
+		return f.poke
+	}
+	return max(f.poke, f.earliest)
 }
 
 // in is the time to a moment.
@@ -110,7 +116,9 @@ func (m *model) in(at time.Duration) time.Duration {
 // record is the feed as the store should return it.
 func (m *model) record(f *known) store.Record {
 	r := f.Record
-	r.In, r.Polled, r.Asked, r.NotBefore = m.in(f.next), m.ago(f.polled), m.ago(f.asked), max(0, f.earliest-m.now)
+	r.Configured, r.Renew = m.configured(f), m.configured(f) && f.configuredUntil <= m.now+configuredFor/2
+	r.Poked = f.wanted() < f.next
+	r.In, r.Polled, r.Asked, r.NotBefore = m.in(min(f.next, f.wanted())), m.ago(f.polled), m.ago(f.asked), max(0, f.earliest-m.now)
 	return r
 }
 
@@ -127,17 +135,8 @@ func (m *model) same(t *rapid.T, got store.Record, f *known) {
 	}
 }
 
-// expired reports whether no reader wants a feed.
-func (m *model) expired(f *known, idle time.Duration) bool {
-	if idle > 0 && m.now-f.asked >= idle {
-		f.sleeps = m.now + 24*time.Hour
-		return true
-	}
-	return f.Version == 0 && !f.Configured
-}
-
-// wanted is when a reader asked for a feed last, or else when it was polled.
-func wanted(f *known) time.Duration {
+// used is when a reader asked for a feed last, or else when it was polled.
+func used(f *known) time.Duration {
 	if f.asked != never {
 		return f.asked
 	}
@@ -146,13 +145,12 @@ func wanted(f *known) time.Duration {
 
 // check compares everything that can be read.
 func (m *model) check(t *rapid.T) {
-	records, err := m.s.Records(t.Context(), store.ID{}, 100)
+	records, err := m.s.Records(t.Context(), store.ID{}, 100, false)
 	if err != nil || len(records) != len(m.feeds) {
 		t.Fatalf("Records = %d, %v, want %d", len(records), err, len(m.feeds))
 	}
 	totals := store.Totals{Feeds: make(map[store.State]int64)}
 	var after store.ID
-	var configured []store.ID
 	for _, r := range records {
 		f, ok := m.feeds[r.ID]
 		if !ok || bytes.Compare(r.ID[:], after[:]) <= 0 {
@@ -161,10 +159,7 @@ func (m *model) check(t *rapid.T) {
 		after = r.ID
 		m.same(t, r, f)
 		totals.Feeds[f.State]++
-		if f.Configured && f.configuredUntil > m.now+configuredFor/2 {
-			configured = append(configured, r.ID)
-		}
-		if f.State == store.StateCold && f.Version == 0 && !f.Configured {
+		if f.State == store.StateCold && f.Version == 0 && !m.configured(f) {
 			totals.Unread++
 		}
 		body, err := store.ReadBody(t.Context(), m.s, r.ID)
@@ -182,9 +177,6 @@ func (m *model) check(t *rapid.T) {
 	got, err := m.s.Totals(t.Context())
 	if err != nil || got.Unread != totals.Unread || got.Bytes != totals.Bytes || got.Overdue < 0 || !maps.Equal(got.Feeds, totals.Feeds) {
 		t.Fatalf("Totals = %+v, %v, want %+v", got, err, totals)
-	}
-	if got, err := m.s.Configured(t.Context()); err != nil || !slices.Equal(got, configured) {
-		t.Fatalf("Configured = %x, %v, want %x", got, err, configured)
 	}
 	m.samePauses(t)
 }
@@ -221,9 +213,9 @@ func (m *model) sameCounters(t *rapid.T) {
 
 // sameRecord compares records; durations are near each other.
 func sameRecord(a, b store.Record) bool {
-	return a.ID == b.ID && a.URL == b.URL && a.Token == b.Token && nearInAWalk(a.In, b.In) && a.Hold == b.Hold &&
+	return a.ID == b.ID && a.URL == b.URL && a.Token == b.Token && nearInAWalk(a.In, b.In) && a.Poked == b.Poked &&
 		nearAgo(a.Polled, b.Polled) && nearAgo(a.Asked, b.Asked) && nearInAWalk(a.NotBefore, b.NotBefore) && a.Version == b.Version && a.State == b.State &&
-		bytes.Equal(a.PollState, b.PollState) && bytes.Equal(a.FeedState, b.FeedState) && a.Host == b.Host && a.Configured == b.Configured
+		bytes.Equal(a.PollState, b.PollState) && bytes.Equal(a.FeedState, b.FeedState) && a.Site == b.Site && a.Points == b.Points && a.Configured == b.Configured && a.Renew == b.Renew
 }
 
 // nearAgo compares times since something; those that are negative are never.

@@ -28,23 +28,23 @@ type scope struct {
 
 func scopeOf(p store.Pause) scope { return scope{p.Site, p.New} }
 
-// hostOf is what the model knows of a site.
-type hostOf struct {
+// siteOf is what the model knows of a site.
+type siteOf struct {
 	started time.Duration // its last request
 	good    time.Duration // its last good answer
 }
 
-func (m *model) host(name string) *hostOf {
-	if m.hosts[name] == nil {
-		m.hosts[name] = &hostOf{started: never, good: never}
+func (m *model) site(name string) *siteOf {
+	if m.sites[name] == nil {
+		m.sites[name] = &siteOf{started: never, good: never}
 	}
-	return m.hosts[name]
+	return m.sites[name]
 }
 
 // deny is the rule of sites for feeds with or without a version.
 func (m *model) deny(of store.Host, hasVersion bool) (denied store.Refusal, until time.Duration) {
 	until = m.now
-	if free := m.host(of.Site).started + of.Spacing; of.Site != "" && free > m.now {
+	if free := m.site(of.Site).started + of.Spacing; of.Site != "" && free > m.now {
 		denied, until = store.DeniedBusy, free
 	}
 	for _, isNew := range []bool{false, true} {
@@ -78,7 +78,7 @@ func (m *model) drawPauses(t *rapid.T, o *store.Outcome) {
 // hold it to that. Here it is bounded, and concerns no other site and no other feeds.
 func (m *model) said(t *rapid.T, f *known, hadVersion bool, o store.Outcome) {
 	for _, site := range o.Good {
-		m.host(site).good = m.now
+		m.site(site).good = m.now
 		for _, isNew := range []bool{false, true} {
 			if p, ok := m.pauses[scope{site, isNew}]; ok {
 				p.Step = 0
@@ -94,7 +94,7 @@ func (m *model) said(t *rapid.T, f *known, hadVersion bool, o store.Outcome) {
 			continue
 		}
 		longest[of] = 24 * time.Hour
-		alone := f.refused != never && m.host(p.Site).good >= f.refused || !f.own && !f.Configured
+		alone := f.refused != never && m.site(p.Site).good >= f.refused || !f.own && !m.configured(f)
 		if f.refused = m.now; !alone && hadVersion {
 			least[of] = max(least[of], time.Hour-walkSlack)
 			if p.For > 0 {
@@ -160,18 +160,14 @@ func (m *model) samePauses(t *rapid.T) {
 	}
 }
 
-// rank returns the rank of a feed, as the store has it.
-func (m *model) rank(t *rapid.T, id store.ID) store.Rank {
+// owner returns the owner of a feed, as the store has it.
+func (m *model) owner(t *rapid.T, id store.ID) store.Owner {
 	records, err := m.s.Lookup(t.Context(), []store.ID{id})
 	if err != nil {
 		t.Fatalf("Lookup: %v", err)
 	}
 	if len(records) == 0 {
-		return store.RankPublicNew
+		return 0
 	}
-	r := records[0].Rank
-	if r < store.RankOperator || r > store.RankPublicNew || records[0].Configured != (r == store.RankOperator) {
-		t.Fatalf("rank %d of %+v", r, records[0])
-	}
-	return r
+	return records[0].Owner
 }

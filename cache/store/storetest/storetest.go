@@ -14,16 +14,23 @@ import (
 	"github.com/feedpollard/pollard/cache/store"
 )
 
+// Handle is an open store.
+type Handle interface {
+	store.Store
+	store.Counters
+	Close() error
+}
+
 // Harness gives access to one store, which is empty at first.
 type Harness struct {
 	// Open opens the store with what the handles before left in it. A test closes one
 	// handle before it opens the next, unless the store is Shared.
-	Open func() store.Store
+	Open func() Handle
 	// Sleep moves the store's clock on. It may be off by what the test takes itself,
 	// but not by more than slack.
 	Sleep func(time.Duration)
 	// Kill ends a handle as a crash of the process does. Nil: it cannot.
-	Kill func(store.Store)
+	Kill func(Handle)
 	// Exec runs a statement in the database without the store. Nil: it cannot.
 	Exec func(sql string, args ...any)
 	// Shared says that several handles, or nodes, may be open at once.
@@ -39,6 +46,8 @@ func Run(t *testing.T, begin func(t *testing.T) Harness) {
 		"what is large is kept whole":                   large,
 		"a version is replaced while it is sent":        replacedWhileSent,
 		"all that is unwanted is swept":                 sweepMany,
+		"a claim of several sees what those before did": several,
+		"a poke is kept until a poll":                   poked,
 		"strangers give way, to two nodes at once":      giveWay,
 		"changes are watched":                           watch,
 		"all calls get one secret":                      oneSecret,
@@ -50,7 +59,7 @@ func Run(t *testing.T, begin func(t *testing.T) Harness) {
 }
 
 // open opens the store for the length of a test.
-func (h Harness) open(t *testing.T) store.Store {
+func (h Harness) open(t *testing.T) Handle {
 	t.Helper()
 	s := h.Open()
 	t.Cleanup(func() { s.Close() })
@@ -87,7 +96,7 @@ func host(name string) store.Host {
 // Outcome is a good one of a poll.
 func Outcome(l store.Lease, body *store.Body) store.Outcome {
 	return store.Outcome{
-		ID: l.ID, Token: l.Token, In: 2 * time.Hour, Hold: time.Hour, Host: l.Host,
+		ID: l.ID, Token: l.Token, In: 2 * time.Hour, Claimed: time.Hour, Site: l.Site,
 		State: store.StateFresh, PollState: []byte("facts"), FeedState: []byte("memo"), Body: body,
 	}
 }
@@ -100,11 +109,11 @@ func Text(version uint64, content string) *store.Body {
 // Ask makes one claim.
 func Ask(t testing.TB, s store.Store, c store.Claim) store.Lease {
 	t.Helper()
-	lease, err := s.Claim(t.Context(), c)
-	if err != nil {
-		t.Fatalf("Claim: %v", err)
+	leases, err := s.Claim(t.Context(), []store.Claim{c})
+	if err != nil || len(leases) != 1 {
+		t.Fatalf("Claim = %d leases, %v", len(leases), err)
 	}
-	return lease
+	return leases[0]
 }
 
 // Grant makes one claim that has to be granted.
@@ -115,6 +124,42 @@ func Grant(t testing.TB, s store.Store, c store.Claim) store.Lease {
 		t.Fatalf("Claim = %+v, want a grant", lease)
 	}
 	return lease
+}
+
+// Poll claims all feeds that are due, at sites with that spacing, and returns what was granted.
+func Poll(t testing.TB, s store.Store, spacing time.Duration) (granted []store.Lease) {
+	t.Helper()
+	const limit = 100
+	for q, read := (store.DueQuery{Limit: limit}), true; read; {
+		due, err := s.Due(t.Context(), q)
+		if err != nil {
+			t.Fatalf("Due: %v", err)
+		}
+		q.From, read = due.To, due.Wait <= 0
+		sites := make(map[store.ID]string)
+		var ids []store.ID
+		for _, f := range due.Feeds {
+			ids, sites[f.ID] = append(ids, f.ID), f.Site
+		}
+		records, err := s.Lookup(t.Context(), ids)
+		if err != nil {
+			t.Fatalf("Lookup: %v", err)
+		}
+		var claims []store.Claim
+		for _, r := range records {
+			claims = append(claims, store.Claim{ID: r.ID, URL: r.URL, Hold: time.Hour, Host: store.Host{Site: sites[r.ID], Spacing: spacing}})
+		}
+		leases, err := s.Claim(t.Context(), claims)
+		if err != nil {
+			t.Fatalf("Claim: %v", err)
+		}
+		for _, l := range leases {
+			if l.Denied == "" {
+				granted = append(granted, l)
+			}
+		}
+	}
+	return granted
 }
 
 // deny makes one claim that has to be denied.

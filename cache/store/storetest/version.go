@@ -35,7 +35,7 @@ var (
 func CheckBroughtUp(t *testing.T, s store.Store) {
 	t.Helper()
 	records := make(map[string]store.Record)
-	for page, err := range store.Pages(t.Context(), s.Records, 100) {
+	for page, err := range store.Pages(t.Context(), s, 100, false) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -64,12 +64,14 @@ func CheckBroughtUp(t *testing.T, s store.Store) {
 	if r := find("https://fresh.test/feed.xml"); r.Polled < time.Hour || r.Version != 1 || len(r.FeedState) == 0 || len(r.PollState) == 0 {
 		t.Errorf("a usual feed: %+v", r)
 	}
-	for kind, established := range map[string]bool{"token": true, "address": true, "shield": true, "public": true, "operator": true} {
-		if r := find("https://" + kind + ".example.net/daily.xml"); r.Rank.Established() != established {
-			t.Errorf("a feed that was read daily by %s: %+v", kind, r)
-		}
-		if r := find("https://" + kind + ".example.net/once.xml"); r.Rank.Established() != (kind == "operator") {
-			t.Errorf("a feed that was read once by %s: %+v", kind, r)
+	for name, kind := range map[string]store.Kind{
+		"token": store.KindNamed, "address": store.KindNamed, "shield": store.KindShield, "public": store.KindAny, "operator": store.KindOperator,
+	} {
+		for _, url := range []string{"https://" + name + ".example.net/daily.xml", "https://" + name + ".example.net/once.xml"} {
+			r := find(url)
+			if got := r.Owner.Kind(); got != kind || kind == store.KindAny && r.Owner != store.Any {
+				t.Errorf("%s counts for an owner of kind %d, want %d", url, got, kind)
+			}
 		}
 	}
 	for url := range map[string]bool{"https://forgotten.test/feed.xml": true, "https://damaged.tesT/feed.xml": true, "https://only-hopped.test/feed.xml": true} {

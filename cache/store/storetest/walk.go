@@ -19,15 +19,14 @@ import (
 func likeTheModel(t *testing.T, begin func(*testing.T) Harness) {
 	rapid.Check(t, func(rt *rapid.T) {
 		m := &model{
-			h: begin(t), feeds: make(map[store.ID]*known), hosts: make(map[string]*hostOf), urls: make(map[store.ID]*url),
+			h: begin(t), feeds: make(map[store.ID]*known), sites: make(map[string]*siteOf), urls: make(map[store.ID]*url),
 			pauses: make(map[scope]paused), tokens: make(map[store.Token]bool), counters: make(map[string]string),
 		}
 		m.s = m.h.Open()
 		defer func() { m.s.Close() }()
 		rt.Repeat(map[string]func(*rapid.T){
 			"claim":    m.claim,
-			"claimDue": m.claimDue,
-			"hop":      m.hop,
+			"due":      m.due,
 			"commit":   m.commit,
 			"commit 2": m.commit,
 			"touch":    m.touch,
@@ -71,31 +70,50 @@ func (m *model) text(t *rapid.T, name string) []byte {
 	return rapid.SampledFrom([][]byte{nil, {}, []byte("a"), []byte("more")}).Draw(t, name)
 }
 
+// claim makes some claims and follows some redirects, in one call.
 func (m *model) claim(t *rapid.T) {
-	id, url := m.pick(t)
-	c := store.Claim{
-		ID: id, URL: url, Hold: length(t, "hold"), Host: m.drawHost(t),
-		Configured: rapid.Bool().Draw(t, "configured"),
-		Floor:      rapid.SampledFrom([]time.Duration{0, 0, modelFloor, modelFloor + 2*unit}).Draw(t, "floor"),
-		Own:        rapid.Bool().Draw(t, "own"),
-		By:         rapid.SampledFrom([]store.Owner{0, 0, store.OwnerOf(store.KindToken, "")}).Draw(t, "by"),
+	var claims []store.Claim
+	for range rapid.IntRange(1, 3).Draw(t, "claims") {
+		id, url := m.pick(t)
+		c := store.Claim{ID: id, URL: url, Host: m.drawHost(t)}
+		if rapid.IntRange(0, 4).Draw(t, "hop") == 0 {
+			c.Hop, c.New = true, rapid.Bool().Draw(t, "of a new feed")
+		} else {
+			c.Hold = length(t, "hold")
+			c.Configured = rapid.Bool().Draw(t, "configured")
+			c.Floor = rapid.SampledFrom([]time.Duration{0, 0, modelFloor, modelFloor + 2*unit}).Draw(t, "floor")
+			c.Own = rapid.Bool().Draw(t, "own")
+			c.By = rapid.SampledFrom([][]store.Owner{nil, {store.Any}, {store.OwnerOf(store.KindNamed, "")}}).Draw(t, "by")
+		}
+		claims = append(claims, c)
 	}
-	lease, err := m.s.Claim(t.Context(), c)
-	if err != nil {
-		t.Fatalf("Claim: %v", err)
+	leases, err := m.s.Claim(t.Context(), claims)
+	if err != nil || len(leases) != len(claims) {
+		t.Fatalf("Claim = %d leases, %v", len(leases), err)
 	}
-	f := m.feeds[id]
+	for i, c := range claims {
+		if c.Hop {
+			m.hop(t, c, leases[i])
+		} else {
+			m.claimed(t, c, leases[i])
+		}
+	}
+}
+
+// claimed checks the answer to a claim.
+func (m *model) claimed(t *rapid.T, c store.Claim, lease store.Lease) {
+	f := m.feeds[c.ID]
 	if f == nil {
-		f = &known{url: m.url(id), asked: never, refused: never}
-		f.next = max(m.now, f.earliest, f.polled+max(c.Hold, f.hold))
-		f.Record = store.Record{ID: id, URL: url, Hold: c.Hold, State: store.StateCold}
-		m.feeds[id] = f
+		f = &known{url: m.url(c.ID), asked: never, refused: never, poke: store.Ended}
+		f.next = max(m.now, f.earliest, f.polled+c.Hold, f.decision)
+		f.Record = store.Record{ID: c.ID, URL: c.URL, State: store.StateCold}
+		m.feeds[c.ID] = f
 	}
 	if c.Configured {
 		f.configure(m.now)
 	}
-	f.Host, f.named, f.own = c.Host, f.named || c.By != 0, f.own || c.Own
-	due := f.next
+	f.Site, f.own = c.Host.Site, f.own || c.Own
+	due := min(f.next, f.wanted())
 	if c.Floor > 0 {
 		due = min(due, max(f.earliest, f.polled+c.Floor))
 	}
@@ -103,110 +121,100 @@ func (m *model) claim(t *rapid.T) {
 	if due > m.now {
 		want, until = store.DeniedNotDue, max(due, until)
 	}
-	if lease.Denied != want || want != "" && !nearInAWalk(lease.Wait, m.in(until)) || (lease.Pause.Why != "") != (want == store.DeniedPaused) {
-		t.Fatalf("the claim is denied %q for %v because of %+v, want %q for %v", lease.Denied, lease.Wait, lease.Pause, want, m.in(until))
-	}
+	m.answered(t, lease, want, until)
 	if want == "" {
-		f.Hold = c.Hold
-		m.granted(t, f, lease)
+		m.granted(t, f, lease, c)
+		if len(c.By) > 0 {
+			f.asked = m.now
+		}
 	}
 	m.same(t, lease.Record, f)
 }
 
-func (m *model) claimDue(t *rapid.T) {
+// hop checks the answer to a hop.
+func (m *model) hop(t *rapid.T, c store.Claim, lease store.Lease) {
+	want, until := m.deny(c.Host, !c.New)
+	if u := m.url(c.ID); u.earliest > m.now {
+		want, until = store.DeniedPaused, max(until, u.earliest)
+	}
+	if m.answered(t, lease, want, until); want == "" {
+		m.start(c.Host)
+	}
+	if lease.URL != "" || lease.Token != 0 {
+		t.Fatalf("a hop has the record %+v", lease.Record)
+	}
+}
+
+// answered checks whether a claim was denied, for how long, and why.
+func (m *model) answered(t *rapid.T, lease store.Lease, want store.Refusal, until time.Duration) {
+	if lease.Denied != want || want != "" && !nearInAWalk(lease.Wait, m.in(until)) || (lease.Pause.For > 0) != (want == store.DeniedPaused) {
+		t.Fatalf("the claim is denied %q for %v because of %+v, want %q for %v", lease.Denied, lease.Wait, lease.Pause, want, m.in(until))
+	}
+}
+
+// due reads what is due, page by page, and what is due because of a poke.
+func (m *model) due(t *rapid.T) {
 	q := store.DueQuery{Limit: rapid.IntRange(1, modelFeeds+1).Draw(t, "limit")}
 	if rapid.Bool().Draw(t, "idle") {
 		q.Idle = length(t, "idle after")
 	}
-	if rapid.IntRange(0, 3).Draw(t, "except") == 0 {
-		q.Except = []string{"one", "free"}
-	}
-	var ready []*known // that may be granted, the longest overdue first
-	soonest := time.Duration(1 << 60)
-	for _, f := range m.feeds {
-		if m.expired(f, q.Idle) || f.Host.Site != "" && slices.Contains(q.Except, f.Host.Site) {
-			continue
+	due, poked := make(map[store.ID]bool), make(map[store.ID]bool)
+	next, poke := store.Ended, store.Ended // of those that are not due yet
+	for id, f := range m.feeds {
+		if f.wanted() <= m.now {
+			poked[id] = true
+		} else {
+			poke = min(poke, f.wanted())
 		}
-		_, until := m.deny(f.Host, f.Version != 0)
-		if at := max(until, f.next); at <= m.now {
-			ready = append(ready, f)
-		} else if f.sleeps <= m.now {
-			soonest = min(soonest, at)
+		switch {
+		case f.poke > m.now && (f.Version == 0 && !m.configured(f) || q.Idle > 0 && m.now-f.asked >= q.Idle):
+		case f.next <= m.now:
+			due[id] = true
+		default:
+			next = min(next, f.next)
 		}
 	}
-	leases, wait, err := m.s.ClaimDue(t.Context(), q)
+	for read := true; read; {
+		got := m.readDue(t, q, due)
+		if read = len(got.Feeds) == q.Limit; read != (got.Wait <= 0) {
+			t.Fatalf("%d feeds of %d, and to wait %v", len(got.Feeds), q.Limit, got.Wait)
+		}
+		q.From = got.To
+		if want := m.in(min(next, poke)); !read && !nearInAWalk(got.Wait, want) {
+			t.Fatalf("to wait %v, want %v", got.Wait, want)
+		}
+	}
+	q.Poked = true
+	if got := m.readDue(t, q, poked); !nearInAWalk(got.Wait, m.in(poke)) {
+		t.Fatalf("to wait %v for a poke, want %v", got.Wait, m.in(poke))
+	}
+	if len(due)+len(poked) > 0 {
+		t.Fatalf("not due are %x, not poked %x", slices.Collect(maps.Keys(due)), slices.Collect(maps.Keys(poked)))
+	}
+}
+
+// readDue reads a page, and removes from want what it has.
+func (m *model) readDue(t *rapid.T, q store.DueQuery, want map[store.ID]bool) store.Due {
+	got, err := m.s.Due(t.Context(), q)
 	if err != nil {
-		t.Fatalf("ClaimDue: %v", err)
+		t.Fatalf("Due: %v", err)
 	}
-	asked := make(map[string]bool)
-	before := never
-	for _, l := range leases {
-		f := m.feeds[l.ID]
-		if f == nil || l.Denied != "" || !slices.Contains(ready, f) || f.Host.Site != "" && asked[f.Host.Site] {
-			t.Fatalf("granted %+v, of %v", l, ready)
+	since := store.Ended
+	for _, d := range got.Feeds {
+		f := m.feeds[d.ID]
+		if f == nil || !want[d.ID] || d.For > since || d.Site != f.Site || d.New != (f.Version == 0) {
+			t.Fatalf("Due has %+v, of %+v", d, f)
 		}
-		before = max(before, f.next)
-		asked[f.Host.Site] = true
-		ready = slices.DeleteFunc(ready, func(g *known) bool { return g == f })
+		since = d.For
+		delete(want, d.ID)
 	}
-	// Of those that were left, none is longer overdue than its rival that was granted.
-	for _, f := range ready {
-		if f.sleeps > m.now {
-			continue
-		}
-		since := max(f.next, f.sleeps) // a feed that slept has waited since it was looked at again
-		if f.Host.Site != "" && asked[f.Host.Site] {
-			soonest = min(soonest, m.now+f.Host.Spacing)
-			for _, l := range leases {
-				if rival := m.feeds[l.ID]; rival.Host.Site == f.Host.Site && samePlace(rival, f) && since+walkSlack < rival.next {
-					t.Fatalf("granted %+v before %+v", rival, f)
-				}
-			}
-		} else if len(leases) < q.Limit || since+walkSlack < before && !m.delayed() {
-			t.Fatalf("did not grant %+v", f)
-		}
-	}
-	for _, l := range leases {
-		f := m.feeds[l.ID]
-		if f.Hold <= 0 {
-			t.Fatal("a feed without a hold")
-		}
-		m.granted(t, f, l)
-		soonest = min(soonest, f.next)
-		m.same(t, l.Record, f)
-	}
-	if len(leases) < q.Limit && (wait <= 0 || wait > soonest-m.now+walkSlack) {
-		t.Fatalf("to wait %v, but something is due in %v", wait, soonest-m.now)
-	}
-}
-
-// samePlace reports whether feeds have no other order than by when they are due: both are
-// configured, or neither has readers.
-func samePlace(a, b *known) bool {
-	return a.Configured && b.Configured || !a.Configured && !b.Configured && a.asked == never && b.asked == never && !a.named && !b.named
-}
-
-// hop follows a redirect of a feed to a host.
-func (m *model) hop(t *rapid.T) {
-	id, _ := m.pick(t)
-	h := store.Hop{To: id, New: rapid.Bool().Draw(t, "of a new feed"), Host: m.drawHost(t)}
-	want, until := m.deny(h.Host, !h.New)
-	if u := m.url(id); u.earliest > m.now && h.Host.Site != "" {
-		want, until = store.DeniedPaused, max(until, u.earliest)
-	}
-	wait, err := m.s.Hop(t.Context(), h)
-	if err != nil || (wait > 0) != (want != "") || want != "" && !nearInAWalk(wait, m.in(until)) {
-		t.Fatalf("Hop = %v, %v, want %q for %v", wait, err, want, m.in(until))
-	}
-	if want == "" {
-		m.start(h.Host)
-	}
+	return got
 }
 
 // token draws the right token of a feed, mostly.
 func (m *model) token(t *rapid.T, f *known) store.Token {
 	if rapid.IntRange(0, 4).Draw(t, "wrong token") == 0 {
-		return rapid.SampledFrom(append([]store.Token{0, 1 << 40}, slices.Sorted(maps.Keys(m.tokens))...)).Draw(t, "token")
+		return rapid.SampledFrom([]store.Token{0, 1 << 40}).Draw(t, "token")
 	}
 	if f == nil {
 		return 0
@@ -227,7 +235,7 @@ func (m *model) commit(t *rapid.T) {
 	id, _ := m.pick(t)
 	f := m.feeds[id]
 	o := store.Outcome{
-		ID: id, Token: m.token(t, f), Hold: length(t, "hold"), Host: m.drawHost(t),
+		ID: id, Token: m.token(t, f), Site: m.drawHost(t).Site,
 		In:        rapid.SampledFrom([]time.Duration{store.Ended, 0, length(t, "in"), length(t, "in")}).Draw(t, "next"),
 		State:     rapid.SampledFrom([]store.State{store.StateFresh, store.StateFailing, store.StateGone}).Draw(t, "state"),
 		PollState: m.text(t, "facts"), FeedState: m.text(t, "memo"),
@@ -253,7 +261,7 @@ func (m *model) commit(t *rapid.T) {
 	if err != nil {
 		t.Fatalf("Commit: %v", err)
 	}
-	f.next, f.Hold, f.State, f.Host = m.now+o.In, o.Hold, o.State, o.Host
+	f.next, f.State, f.Site = m.now+o.In, o.State, o.Site
 	if o.In == store.Ended {
 		f.next = store.Ended
 	}
@@ -271,7 +279,9 @@ func (m *model) commit(t *rapid.T) {
 	} else if o.Withdraw {
 		f.Version, f.body = 0, nil
 	}
-	f.next = max(f.next, f.earliest)
+	if f.next = max(f.next, f.earliest); f.State == store.StateFailing {
+		f.poke = max(f.poke, f.next)
+	}
 	m.said(t, f, hadVersion, o)
 }
 

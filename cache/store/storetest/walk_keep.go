@@ -20,26 +20,33 @@ func (m *model) touch(t *rapid.T) {
 	asked := make(map[store.ID]store.Asked)
 	for range rapid.IntRange(0, 3).Draw(t, "feeds") {
 		id, _ := m.pick(t)
-		asked[id] = store.Asked{Ago: steps(t, "ago"), Own: rapid.Bool().Draw(t, "own")}
+		a := store.Asked{Ago: steps(t, "ago"), Own: rapid.Bool().Draw(t, "own")}
 		if rapid.Bool().Draw(t, "by a name") {
-			asked[id] = store.Asked{Ago: asked[id].Ago, Own: asked[id].Own, By: []store.Owner{store.OwnerOf(store.KindToken, "")}}
+			a.By = []store.Owner{store.OwnerOf(store.KindNamed, "")}
 		}
 		if rapid.IntRange(0, 3).Draw(t, "by") == 0 {
-			asked[id] = store.Asked{Ago: -1} // no reader has asked
+			a = store.Asked{Ago: -1} // no reader has asked
 		}
+		if rapid.Bool().Draw(t, "poke") {
+			a.Poke = &store.Poke{In: length(t, "poke in"), Floor: rapid.SampledFrom([]time.Duration{0, modelFloor}).Draw(t, "floor"), Patient: rapid.Bool().Draw(t, "patient")}
+		}
+		asked[id] = a
 	}
 	if err := m.s.Touch(t.Context(), asked); err != nil {
 		t.Fatalf("Touch: %v", err)
 	}
 	for id, a := range asked {
 		f := m.feeds[id]
-		if f != nil {
-			f.Configured = f.Configured && f.configuredUntil > m.now
+		if f == nil {
+			continue
 		}
-		if f != nil && a.Ago >= 0 {
-			f.asked, f.sleeps = max(f.asked, m.now-a.Ago), 0
-			f.touches++
-			f.named, f.own = f.named || len(a.By) > 0, f.own || a.Own
+		if a.Ago >= 0 {
+			f.asked, f.own = max(f.asked, m.now-a.Ago), f.own || a.Own
+		}
+		if p := a.Poke; p != nil && f.poke == store.Ended {
+			if f.poke = max(m.now+p.In, f.polled+p.Floor); p.Patient && f.State == store.StateFailing {
+				f.poke = max(f.poke, f.next)
+			}
 		}
 	}
 }
@@ -50,66 +57,61 @@ func (m *model) forget(t *rapid.T) {
 	if m.feeds[id] == nil {
 		want = store.ErrNoRecord
 	}
-	rank := m.rank(t, id)
+	owner := m.owner(t, id)
 	if err := m.s.Forget(t.Context(), id); !errors.Is(err, want) {
 		t.Fatalf("Forget: error %v, want %v", err, want)
 	}
 	if m.feeds[id] != nil {
-		m.forgotten(id, rank)
+		m.forgotten(id, owner)
 	}
 }
 
-// forgotten removes a feed, of which its last poll is remembered.
-func (m *model) forgotten(id store.ID, rank store.Rank) {
+// forgotten removes a feed, of which its last poll and decision are remembered.
+func (m *model) forgotten(id store.ID, owner store.Owner) {
 	f := m.feeds[id]
 	delete(m.feeds, id)
-	until := max(m.now, f.earliest, f.asked+24*time.Hour-time.Minute, f.polled+f.Hold)
-	if f.Version == 0 && rank == store.RankPublicNew {
+	if f.decision = f.next; f.next == store.Ended {
+		f.decision = f.polled + 7*24*time.Hour
+	}
+	until := max(m.now, f.earliest, f.asked+24*time.Hour-time.Minute, f.decision)
+	if f.Version == 0 && (owner == 0 || owner == store.Any) {
 		until = min(until, m.now+24*time.Hour-time.Minute)
 	}
-	f.hold, f.until = f.Hold, max(f.until, until, m.now+15*time.Minute)
+	f.until = max(f.until, until, m.now+15*time.Minute)
 }
 
 func (m *model) sweep(t *rapid.T) {
 	q := store.SweepQuery{Idle: length(t, "idle"), Unread: length(t, "unread")}
 	want := make(map[store.ID]bool)
-	may := make(map[store.ID]bool)
-	ranks := make(map[store.ID]store.Rank)
+	owners := make(map[store.ID]store.Owner)
 	for id, f := range m.feeds {
-		quiet := m.now - wanted(f)
-		f.Configured = f.Configured && f.configuredUntil > m.now
-		ranks[id] = m.rank(t, id)
-		unread := f.Version == 0 && !f.Configured && (f.next <= m.now || f.earliest > m.now || f.next == store.Ended)
-		if f.Configured {
-			continue
-		}
 		idle := q.Idle
 		if f.Version == 0 {
-			idle = min(idle, 3*24*time.Hour)
+			idle = min(idle, q.Unread)
 		}
-		if !unread && quiet >= idle || unread && quiet >= q.Unread {
+		if m.now-used(f) >= idle && !m.configured(f) {
 			want[id] = true
-		}
-		if f.touches >= 3 { // it may be established: that depends on when its days begin
-			may[id] = want[id] || quiet >= idle
-			delete(want, id)
 		}
 	}
 	for id, u := range m.urls { // rows go before feeds do
 		if m.feeds[id] == nil && u.until < m.now {
-			*u = url{polled: never, until: never, touches: u.touches, version: u.version}
+			*u = url{polled: never, until: never, decision: never, version: u.version}
 		}
 	}
-	got, err := m.s.Sweep(t.Context(), q)
-	if err != nil {
-		t.Fatalf("Sweep: %v", err)
+	_, err := m.s.Sweep(t.Context(), store.SweepQuery{}) // decides for whom feeds count
+	for id := range m.feeds {
+		owners[id] = m.owner(t, id)
+	}
+	got, failed := m.s.Sweep(t.Context(), q)
+	if err != nil || failed != nil {
+		t.Fatalf("Sweep: %v, %v", err, failed)
 	}
 	for _, id := range got {
-		if !want[id] && !may[id] {
+		if !want[id] {
 			t.Fatalf("swept %x, want %x", got, slices.Collect(maps.Keys(want)))
 		}
 		delete(want, id)
-		m.forgotten(id, ranks[id])
+		m.forgotten(id, owners[id])
 	}
 	if len(want) > 0 {
 		t.Fatalf("swept %x, but not %x", got, slices.Collect(maps.Keys(want)))
@@ -118,9 +120,9 @@ func (m *model) sweep(t *rapid.T) {
 
 func (m *model) restore(t *rapid.T) {
 	id, url := m.pick(t)
-	f := &known{url: m.url(id), refused: never, configuredUntil: m.now + configuredFor}
+	f := &known{url: m.url(id), refused: never, poke: store.Ended}
 	f.Record = store.Record{
-		ID: id, URL: url, Hold: length(t, "hold"), State: store.StateFresh, Host: m.drawHost(t),
+		ID: id, URL: url, State: store.StateFresh, Site: m.drawHost(t).Site, First: -1,
 		In: length(t, "in"), Polled: 10*unit + steps(t, "polled"), Asked: steps(t, "asked"),
 		PollState: m.text(t, "facts"), FeedState: m.text(t, "memo"), Configured: rapid.Bool().Draw(t, "configured"),
 	}
@@ -135,7 +137,7 @@ func (m *model) restore(t *rapid.T) {
 		f.body = m.newBody(t, id)
 		f.Version, f.version = f.body.Version, f.body.Version
 	}
-	saved := store.Saved{Record: f.Record, Body: f.body, New: rapid.Bool().Draw(t, "new")}
+	saved := store.Saved{Record: f.Record, Body: f.body, New: rapid.Bool().Draw(t, "new"), Hold: length(t, "hold")}
 	if err := m.s.Restore(t.Context(), []store.Saved{saved}); err != nil {
 		t.Fatalf("Restore: %v", err)
 	}
@@ -145,9 +147,13 @@ func (m *model) restore(t *rapid.T) {
 		return
 	}
 	if old != nil {
-		f.next, f.asked, f.named, f.own, f.refused = max(f.next, old.next), max(f.asked, old.asked), old.named, old.own, old.refused
+		f.next, f.asked, f.own, f.refused, f.poke = max(f.next, old.next), max(f.asked, old.asked), old.own, old.refused, old.poke
+		f.configuredUntil = old.configuredUntil
 	} else {
-		f.next = max(f.next, f.polled+max(f.Hold, f.hold))
+		f.next = max(f.next, f.polled+saved.Hold, f.decision)
+	}
+	if saved.Configured {
+		f.configure(m.now)
 	}
 	f.next, f.polled = max(f.next, f.earliest), max(f.polled, m.now-f.Polled)
 	m.feeds[id] = f
@@ -163,13 +169,7 @@ func (m *model) restore(t *rapid.T) {
 
 // leaveAlone restores a record that is there already. It may be configured then, as though asked for now.
 func (m *model) leaveAlone(f *known, r store.Record) {
-	if r.Configured {
-		if !f.Configured {
-			f.asked, f.sleeps = m.now, 0
-			f.touches++
-		}
-		if f.configure(m.now) {
-			f.Host = r.Host
-		}
+	if was := m.configured(f); r.Configured && f.configure(m.now) && !was {
+		f.asked = m.now
 	}
 }

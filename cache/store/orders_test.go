@@ -1,0 +1,405 @@
+// Copyright 2026 The Pollard Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package store
+
+import (
+	"flag"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/feedpollard/pollard/policy"
+)
+
+var orderDepth = flag.Int("depth", 8, "how many events TestOrders has in a row")
+
+// What happens in the orders of TestOrders, in multiples of a unit.
+const (
+	orderUnit    = 20 * time.Minute
+	orderSpacing = orderUnit
+	orderHold    = 3 * orderUnit
+	orderIn      = 6 * orderUnit
+	orderFloor   = 2 * orderUnit
+	orderAsked   = 4 * orderUnit // of a refusal
+	orderSite    = "site.test"
+)
+
+// order is a state that some events lead to: two feeds of one site, as their rows have them, and what was promised of them.
+type order struct {
+	now   Time
+	site  siteRow
+	feeds [2]feedRow
+	lease [2]Token // of a poll under way; 0 if there is none
+	stale [2]Token // of one that another process began before it ended
+	asked Time     // the site was asked last
+	known [2]promise
+}
+
+// promise is when a URL may be asked next.
+type promise struct {
+	last     Time // grant
+	decision Time
+	pause    Time // that it has asked for
+	poke     Time // End if there is none
+	version  bool
+	failing  bool
+	since    Time // a feed that never worked was forgotten; Never if it was not
+}
+
+// event is something that happens. It returns what is wrong, and whether something happened.
+type event struct {
+	name string
+	do   func(o *order) (happened bool, wrong string)
+}
+
+func newOrder() *order {
+	o := &order{now: at(24*100 + 12), site: *newSiteRow(orderSite), asked: Never}
+	for i := range o.feeds {
+		o.feeds[i] = newFeed(IDOf(orderURL(i)))
+		o.known[i] = promise{last: Never, decision: Never, pause: Never, poke: End, since: Never}
+	}
+	return o
+}
+
+func orderURL(i int) string { return "https://site.test/" + string(rune('a'+i)) }
+
+func (o *order) sites() map[string]*siteRow { return map[string]*siteRow{orderSite: &o.site} }
+
+func (o *order) rows() map[ID]*feedRow {
+	return map[ID]*feedRow{o.feeds[0].id: &o.feeds[0], o.feeds[1].id: &o.feeds[1]}
+}
+
+func orderClaim(i int) Claim {
+	return Claim{ID: IDOf(orderURL(i)), URL: orderURL(i), Hold: orderHold, Own: true, Host: Host{Site: orderSite, Spacing: orderSpacing}}
+}
+
+// claim makes a claim.
+func (o *order) claim(i int, c Claim) (bool, string) {
+	f, p := &o.feeds[i], &o.known[i]
+	if !f.known {
+		f.begin(o.now, Never, c.URL, c.Hold)
+		p.decision = max(p.decision, p.last.Add(orderHold))
+		p.since = Never
+	}
+	before := *o
+	lease, _ := f.claim(o.now, c, &o.site)
+	if lease.Denied != "" {
+		return true, before.waits(i, c, lease)
+	}
+	allowed := o.now >= p.decision || o.now >= p.poke || c.Floor > 0 && o.now >= p.last.Add(c.Floor)
+	paused := before.paused(f.version == 0)
+	switch {
+	case !allowed:
+		return true, fmt.Sprintf("polled %v after the last grant, which is %v before the decision", o.now.Sub(p.last), p.decision.Sub(o.now))
+	case o.now < p.pause:
+		return true, "polled in the pause of its URL"
+	case paused:
+		return true, "polled in a pause of its site"
+	case o.now < o.asked.Add(orderSpacing):
+		return true, "polled within the spacing of its site"
+	case lease.Poked != (p.poke != End):
+		return true, "a poke is forgotten"
+	}
+	if o.lease[i] != 0 {
+		o.stale[i] = o.lease[i]
+	}
+	o.lease[i] = lease.Token
+	o.asked, p.last, p.decision, p.poke = o.now, o.now, o.now.Add(orderHold), End
+	return true, ""
+}
+
+// waits checks that a claim that was refused is granted after the time that it was told, if nothing happens, and not before.
+func (o order) waits(i int, c Claim, lease Lease) string {
+	if lease.Wait == Ended {
+		return ""
+	}
+	at := o.now.Add(lease.Wait)
+	for _, t := range []Time{at - 1, at} {
+		f, s := o.feeds[i], o.site
+		if l, _ := f.claim(t, c, &s); (l.Denied == "") != (t == at) {
+			return fmt.Sprintf("refused (%s) for %v, and then %q", lease.Denied, lease.Wait, l.Denied)
+		}
+	}
+	return ""
+}
+
+// paused reports whether a pause of the site holds.
+func (o *order) paused(isNew bool) bool {
+	return o.site.all.until > o.now || isNew && o.site.fresh.until > o.now
+}
+
+// hop follows a redirect of the poll of another feed.
+func (o *order) hop(i int) (bool, string) {
+	if o.lease[1-i] == 0 {
+		return false, ""
+	}
+	c := orderClaim(i)
+	c.Hop, c.New = true, o.feeds[1-i].version == 0
+	paused := o.paused(c.New)
+	if l := o.feeds[i].hop(o.now, c, &o.site); l.Denied != "" {
+		return false, ""
+	}
+	switch {
+	case o.now < o.known[i].pause:
+		return true, "a hop in the pause of its URL"
+	case paused:
+		return true, "a hop in a pause of its site"
+	case o.now < o.asked.Add(orderSpacing):
+		return true, "a hop within the spacing of its site"
+	}
+	o.asked = o.now
+	return true, ""
+}
+
+// commit ends a poll.
+func (o *order) commit(i int, out Outcome) (bool, string) {
+	f, p := &o.feeds[i], &o.known[i]
+	if o.lease[i] == 0 {
+		return false, ""
+	}
+	out.ID, out.Token, out.Site = f.id, o.lease[i], orderSite
+	if o.lease[i] = 0; !f.holds(out.Token) {
+		if f.known && f.token == out.Token {
+			return true, "a lease does not hold"
+		}
+		return true, "" // it was forgotten meanwhile
+	}
+	pauses := [2]Time{o.site.all.until, o.site.fresh.until}
+	f.commit(o.now, out, o.sites(), o.rows())
+	if (pauses[0] > o.now && o.site.all.until < pauses[0]) || pauses[1] > o.now && o.site.fresh.until < pauses[1] {
+		return true, "a pause of the site has become shorter"
+	}
+	if out.NotBefore > 0 {
+		p.pause = max(p.pause, o.now.Add(out.NotBefore))
+	}
+	for id, length := range out.Hops {
+		if id == o.feeds[1-i].id {
+			o.known[1-i].pause = max(o.known[1-i].pause, o.now.Add(length))
+		}
+	}
+	p.decision = max(o.now.in(out.In), p.pause)
+	if p.failing = out.State == StateFailing; p.failing && p.poke != End {
+		p.poke = max(p.poke, p.decision)
+	}
+	p.version = (p.version || out.Body != nil) && !out.Withdraw
+	return true, ""
+}
+
+// poke has a feed polled.
+func (o *order) poke(i int, patient bool) (bool, string) {
+	f, p := &o.feeds[i], &o.known[i]
+	if !f.known {
+		return false, ""
+	}
+	f.touch(o.now, Asked{Ago: -1, Poke: &Poke{Floor: orderFloor, Patient: patient}})
+	if p.poke == End {
+		p.poke = max(o.now, p.last.Add(orderFloor))
+		if patient && p.failing {
+			p.poke = max(p.poke, p.decision)
+		}
+	}
+	return true, ""
+}
+
+// forget forgets a feed.
+func (o *order) forget(i int) (bool, string) {
+	f, p := &o.feeds[i], &o.known[i]
+	if !f.known {
+		return false, ""
+	}
+	if f.version == 0 && (f.owner == Any || f.owner == 0) {
+		p.since = o.now
+	}
+	if f.forget(o.now); p.decision == End {
+		p.decision = p.last.Add(maxPause)
+	}
+	p.poke, p.version, p.failing = End, false, false
+	return true, ""
+}
+
+// later lets time pass. Rows that are of no use any more are deleted.
+func (o *order) later(d time.Duration) (bool, string) {
+	o.now = o.now.Add(d)
+	for i := range o.feeds {
+		f, p := &o.feeds[i], &o.known[i]
+		if f.known || f.until == Never || f.until >= o.now {
+			continue
+		}
+		if short := p.since != Never && o.now >= p.since.Add(keepUnread); !short && (o.now < p.decision && p.decision != End || o.now < p.pause) {
+			return true, "what is remembered of a feed is deleted too early"
+		}
+		*f, *p = newFeed(f.id), promise{last: Never, decision: Never, pause: Never, poke: End, since: Never}
+	}
+	return true, ""
+}
+
+// orderEvents are all that may happen.
+func orderEvents() (all []event) {
+	add := func(name string, do func(o *order) (bool, string)) { all = append(all, event{name, do}) }
+	good := []string{orderSite}
+	version := &Body{Version: 1, Coding: "identity"}
+	refused := func(asked time.Duration) []Pause {
+		return []Pause{{Site: orderSite, For: asked, Why: policy.HintHostCooldown}}
+	}
+	owners := map[int][]Owner{0: {Any, OwnerOf(KindNamed, "a")}, 1: {OwnerOf(KindShield, "")}}
+	for i := range 2 {
+		claim := func(name string, change func(c *Claim)) {
+			c := orderClaim(i)
+			change(&c)
+			add(fmt.Sprint(name, " ", i), func(o *order) (bool, string) { return o.claim(i, c) })
+		}
+		commit := func(name string, out Outcome) {
+			add(fmt.Sprint(name, " ", i), func(o *order) (bool, string) { return o.commit(i, out) })
+		}
+		for _, owner := range owners[i] {
+			claim(fmt.Sprint("claim by kind ", owner.Kind()), func(c *Claim) { c.By = []Owner{owner} })
+		}
+		claim("claim with a floor", func(c *Claim) { c.Floor = orderFloor })
+		commit("a version", Outcome{In: orderIn, State: StateFresh, Body: version, Good: good})
+		commit("a failure", Outcome{In: orderIn, State: StateFailing})
+		commit("a refusal", Outcome{In: orderUnit, NotBefore: orderAsked, State: StateWaiting, Pauses: refused(orderAsked)})
+		if i == 0 {
+			commit("a refusal of a target", Outcome{In: orderUnit, State: StateFailing, Hops: map[ID]time.Duration{IDOf(orderURL(1)): orderAsked}})
+			commit("a withdrawal", Outcome{In: Ended, State: StateGone, Withdraw: true, Good: good})
+		}
+		add(fmt.Sprint("hop to ", i), func(o *order) (bool, string) { return o.hop(i) })
+		add(fmt.Sprint("poke ", i), func(o *order) (bool, string) { return o.poke(i, false) })
+		add(fmt.Sprint("patient poke ", i), func(o *order) (bool, string) { return o.poke(i, true) })
+		add(fmt.Sprint("forget ", i), func(o *order) (bool, string) { return o.forget(i) })
+	}
+	add("restart", func(o *order) (bool, string) {
+		for i := range o.lease {
+			if o.lease[i] != 0 {
+				o.stale[i], o.lease[i] = o.lease[i], 0
+			}
+		}
+		return true, ""
+	})
+	for _, d := range []time.Duration{orderUnit, 5 * orderUnit, 25 * time.Hour} {
+		add(fmt.Sprint(d, " later"), func(o *order) (bool, string) { return o.later(d) })
+	}
+	return all
+}
+
+// check checks what holds in each state.
+func (o *order) check() string {
+	for i := range o.feeds {
+		f, p := &o.feeds[i], &o.known[i]
+		switch {
+		case f.known && (f.version != 0) != p.version:
+			return fmt.Sprintf("the version of %s is lost, or there is one: %v", f.url, f.version != 0)
+		case o.stale[i] != 0 && o.stale[i] != f.token:
+			if f.holds(o.stale[i]) {
+				return "two leases hold"
+			}
+		case f.damaged(o.now):
+			return "a row looks damaged"
+		}
+	}
+	return ""
+}
+
+// orderKey is all of a state that decides on what follows. Moments are counted from the present. Those so long ago that it makes
+// no difference when they were are alike.
+type orderKey struct {
+	site  [7]int16
+	feeds [2]struct {
+		known, holds, fenced, version, first bool
+		refused                              int // 1: it was; 2: and the site has answered well since
+		state                                State
+		owner                                Owner
+		askers                               [3]Kind
+		moments                              [9]int16
+	}
+}
+
+func (o *order) key() (k orderKey) {
+	const day = 24 * time.Hour
+	since := func(t Time, longest time.Duration) int16 {
+		const half, never, end = orderUnit / 2, -30_000, 30_000
+		switch t {
+		case Never:
+			return never
+		case End:
+			return end
+		}
+		return int16(max(t.Sub(o.now), -longest) / half)
+	}
+	s := &o.site
+	k.site = [7]int16{
+		since(s.free, orderSpacing), since(o.asked, orderSpacing), since(s.good, day), since(s.all.until, day), since(s.fresh.until, day), int16(s.all.step), int16(s.fresh.step),
+	}
+	for i := range o.feeds {
+		f, p, kf := &o.feeds[i], &o.known[i], &k.feeds[i]
+		kf.known, kf.version, kf.first = f.known, f.version != 0, f.first != Never
+		kf.holds = o.lease[i] != 0 && f.holds(o.lease[i])
+		kf.fenced = o.lease[i] != 0 && !kf.holds
+		if kf.refused = int(number(f.refused != Never)); kf.refused > 0 && s.good > f.refused {
+			kf.refused = 2
+		}
+		kf.state, kf.owner = f.state, f.owner
+		for n, a := range f.askers {
+			kf.askers[n] = a.owner.Kind()
+		}
+		kf.moments = [9]int16{
+			since(f.next, 0), since(f.poke, 0), since(f.last, orderHold), since(f.earliest, 0), since(f.until, orderUnit),
+			since(p.decision, 0), since(p.poke, 0), since(p.pause, 0), since(p.since, day),
+		}
+	}
+	return k
+}
+
+// TestOrders has events happen in every order, by the rules that stores apply to their rows. A feed is never polled before its
+// decision, unless it is poked or claimed with a floor, and never in a pause; a site is never asked within its spacing; a version is
+// lost only if it is withdrawn or the feed is forgotten.
+func TestOrders(t *testing.T) {
+	depth := *orderDepth
+	if testing.Short() {
+		depth = min(depth, 6)
+	}
+	events := orderEvents()
+	type node struct {
+		order
+		path string // an event is a letter
+	}
+	names := func(path string) string {
+		var all []string
+		for _, e := range path {
+			all = append(all, events[e-'0'].name)
+		}
+		return strings.Join(all, ", ")
+	}
+	seen := map[orderKey]bool{newOrder().key(): true}
+	level := []node{{order: *newOrder()}}
+	found := make(map[string]bool)
+	for d := range depth {
+		var next []node
+		for _, n := range level {
+			for e, event := range events {
+				after := n.order
+				happened, wrong := event.do(&after)
+				if wrong == "" && happened {
+					wrong = after.check()
+				}
+				if wrong != "" && !found[wrong] {
+					found[wrong] = true
+					t.Errorf("%s: %s, %s", wrong, names(n.path), event.name)
+				}
+				if !happened || wrong != "" {
+					continue
+				}
+				if key := after.key(); !seen[key] {
+					seen[key] = true
+					if d < depth-1 {
+						next = append(next, node{after, n.path + string(rune('0'+e))})
+					}
+				}
+			}
+		}
+		level = slices.Clip(next)
+	}
+	t.Logf("%d states, %d events in a row", len(seen), depth)
+}
