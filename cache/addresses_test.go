@@ -120,7 +120,7 @@ func TestTargetsThatChange(t *testing.T) {
 		if _, err := g.store.Sweep(t.Context(), store.SweepQuery{}); err != nil {
 			t.Error(err)
 		}
-		if left := must(g.store.Forgotten(t.Context(), store.ID{}, 100)); len(left) > 1 {
+		if left := must(g.store.Records(t.Context(), store.ID{}, 100, true)); len(left) > 1 {
 			t.Errorf("%d URLs are remembered that a redirect led to", len(left))
 		}
 	})

@@ -82,7 +82,7 @@ func TestFeedsLeaveMemoryWhileTheStoreRefusesWrites(t *testing.T) {
 		}
 		read()
 		want := g.Summary(t.Context()).Memory
-		g.store.refuse(errors.New("the disk is full"), "Touch", "Claim", "ClaimDue", "Commit")
+		g.store.refuse(errors.New("the disk is full"), "Touch", "Claim", "Commit")
 		read()
 		if used := g.Summary(t.Context()).Memory; used > want {
 			t.Errorf("%d bytes in memory, which has room for %d", used, want)

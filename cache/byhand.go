@@ -4,9 +4,11 @@
 package cache
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/feedpollard/pollard/cache/feedstate"
@@ -47,7 +49,7 @@ func (c *Cache) existing(ctx context.Context, key string) (*Feed, error) {
 
 // Refresh polls a feed now, whatever its hints say, and waits for the outcome. It fails with
 // a [TooEarly] if the last poll is less than MinInterval ago, if the origin has asked for a
-// pause, or if no poll can be made for another reason.
+// pause, or if no poll can be made for another reason. The feed is polled then without being asked for again.
 func (c *Cache) Refresh(ctx context.Context, key string) (status.Feed, error) {
 	return c.refresh(ctx, key, false)
 }
@@ -82,6 +84,7 @@ func (f *Feed) refreshOne(ctx context.Context, own bool) (status.Feed, error) {
 	if own {
 		floor = time.Nanosecond
 	} else if early := f.tooEarly(before, floor); early != nil {
+		_ = f.poke(ctx, store.Poke{Floor: floor}) // if the store is away, the person has to ask again
 		return status.Feed{}, early
 	} else if age := c.now().Sub(before.Last.At); before.Feed.History.Unsent > 0 && age > 0 {
 		// Nothing of the last poll reached the origin: another one may be made in its place,
@@ -97,14 +100,15 @@ func (f *Feed) refreshOne(ctx context.Context, own bool) (status.Feed, error) {
 		// skipHours.
 		var p *inFlight
 		if p, joined = f.start(pollRequest{floor: floor}); p == nil {
-			return status.Feed{}, errors.New("the cache is closing")
+			return status.Feed{}, errors.New("too many polls wait for their turn: try again in a minute")
 		}
 		if !p.wait(ctx, coldTimeout, c.elapsed()) {
 			return f.describe(), nil // it goes on without us
 		}
 	}
 	if !polled() {
-		s := f.state.Load()
+		_ = f.poke(ctx, store.Poke{Floor: f.rules().MinInterval})
+		s := f.held(f.state.Load(), c.elapsed())
 		if text := c.storeAway.text(); text != "" {
 			return status.Feed{}, &TooEarly{c.now().Add(storeRetry), policy.HintStore + ": " + text}
 		}
@@ -119,11 +123,13 @@ func (f *Feed) refreshOne(ctx context.Context, own bool) (status.Feed, error) {
 // tooEarly returns why a feed may not be polled by hand; nil if it may, as far as memory
 // knows.
 func (f *Feed) tooEarly(s *feedstate.State, floor time.Duration) error {
-	now := f.cache.elapsed()
-	if s.DueAt(now) {
+	now, wall := f.cache.elapsed(), f.cache.now()
+	if p := f.sitePause(now); p.until > max(now, s.Due) {
+		return &TooEarly{wall.Add(p.until - now), p.why}
+	}
+	if s.DueAt(now) && !s.Poked {
 		return nil
 	}
-	wall := f.cache.now()
 	if why := s.Last.Winner; feedstate.PauseAsked(why) || why == policy.HintStore {
 		return &TooEarly{wall.Add(s.Due - now), why}
 	}
@@ -163,101 +169,68 @@ func (c *Cache) Forget(ctx context.Context, key string) error {
 	return nil
 }
 
-// Ping says that a shielded feed has changed: the next request polls it unconditionally, on all nodes, as
-// soon as MinInterval has passed since its last poll. Retry-After, rate limits and back-off stand. It fails with
-// [ErrUnknownFeed], or if the store cannot be written.
-func (c *Cache) Ping(ctx context.Context, key string) error {
-	f, err := c.existing(ctx, key)
-	if err != nil {
-		return err
+// maxPinged is how many feeds one ping has polled at once.
+const maxPinged = 32
+
+// Ping says that shielded feeds have changed: they are polled unconditionally, as soon as MinInterval has passed since
+// their last poll. Retry-After, rate limits and back-off stand. If they are many, those are polled that readers asked
+// for again, the last ones first; the others are polled when a reader asks. It reports whether any of them is known, and
+// fails if the store cannot be read or written.
+func (c *Cache) Ping(ctx context.Context, keys []string) (known bool, err error) {
+	var feeds []*Feed
+	for _, key := range keys {
+		f, err := c.existing(ctx, key)
+		switch {
+		case errors.Is(err, ErrUnknownFeed):
+			continue
+		case err != nil:
+			return known, err
+		}
+		known, feeds = true, append(feeds, f)
 	}
+	if len(feeds) > maxPinged {
+		slices.SortStableFunc(feeds, func(a, b *Feed) int { return cmp.Compare(b.asked.Load(), a.asked.Load()) })
+		var again, once []*Feed
+		for _, f := range feeds {
+			if f.askedAgain() && len(again) < maxPinged {
+				again = append(again, f)
+			} else {
+				once = append(once, f)
+			}
+		}
+		for _, f := range once {
+			f.pinged.Store(true)
+		}
+		feeds = again
+	}
+	for _, f := range feeds {
+		if err := f.poke(ctx, store.Poke{Floor: f.rules().MinInterval, Patient: true}); err != nil {
+			return known, err
+		}
+	}
+	return known, nil
+}
+
+// askedAgain reports whether a reader asked for the feed an hour or more after the first one did.
+func (f *Feed) askedAgain() bool {
+	first, last := f.state.Load().First, time.Duration(f.asked.Load())*time.Second
+	return first != feedstate.NeverGranted && f.asked.Load() != neverRequested && last-first >= time.Hour
+}
+
+// poke has the store remember that the feed be polled, and starts the poll if it may be made now.
+func (f *Feed) poke(ctx context.Context, p store.Poke) error {
 	f = f.use()
-	if f.pinged.Swap(int64(max(c.elapsed(), 1))) != 0 {
-		f.leave()
-		return nil // an earlier one has to wait, and does what this one asks for
+	defer f.leave()
+	if age := f.cache.now().Sub(f.state.Load().Last.At); age >= 0 { // a request may arrive long after its poll was granted
+		p.In = max(p.In, p.Floor-age)
 	}
-	wait, err := f.latestPing(ctx)
-	if wait <= 0 || err != nil {
-		f.leave()
+	if err := f.cache.store.Touch(ctx, map[store.ID]store.Asked{f.id: {Ago: -1, Poke: &p}}); err != nil {
 		return err
 	}
-	if !c.background(func() {
-		defer f.leave()
-		for wait > 0 && err == nil && sleep(c.open, wait) {
-			wait, err = f.latestPing(c.open)
-		}
-		if err != nil && c.open.Err() == nil {
-			c.log().Warn("publish ping is lost, as the store cannot be written", c.urlField(f.key.String()), errField(err))
-		}
-	}) {
-		f.leave()
+	if err := f.reload(ctx); err != nil {
+		return err
 	}
+	f.PollIfDue()
+	f.cache.wake(f.cache.changed)
 	return nil
-}
-
-// latestPing makes a feed due because of its latest ping. If that is too early, it returns how long to wait.
-// Otherwise no ping waits any more.
-func (f *Feed) latestPing(ctx context.Context) (wait time.Duration, err error) {
-	for {
-		latest := f.pinged.Load()
-		wait, err = f.ping(ctx, time.Duration(latest))
-		if wait > 0 && err == nil || f.pinged.CompareAndSwap(latest, 0) {
-			return wait, err
-		}
-	}
-}
-
-// pingChanges reports whether a ping changes when or how a feed is polled next.
-func pingChanges(s *feedstate.State, started, now time.Duration) bool {
-	soon := s.Feed.History.Failures > 0 || s.DueAt(now) // back-off stands
-	return !s.Ended && s.NotBefore <= now && s.Granted <= started &&
-		!(soon && (s.Version == 0 || s.Doubtful(false, true) != nil))
-}
-
-// ping makes a feed due because of a ping. If that is too early, it returns how long to wait.
-func (f *Feed) ping(ctx context.Context, started time.Duration) (wait time.Duration, err error) {
-	c := f.cache
-	if f.underWay() == nil && !pingChanges(f.state.Load(), started, c.elapsed()) { // usual for many pings
-		return 0, nil
-	}
-	own, _ := f.blockPolls()
-	if own == nil {
-		return time.Second, nil // the answer may be older than the ping
-	}
-	defer f.finish(own)
-	s, now, floor := f.state.Load(), c.elapsed(), f.rules().MinInterval
-	if !pingChanges(s, started, now) {
-		return 0, nil
-	}
-	due, waits := s.Due, s.Feed.History.Failures > 0 // back-off stands
-	wait = floor - (now - s.Granted)
-	if age := c.now().Sub(s.Last.At); age >= 0 { // a request may arrive long after its poll was granted
-		wait = max(wait, floor-age)
-	}
-	if wait > 0 {
-		return wait, nil
-	}
-	// All nodes see a claim that is returned at once.
-	lease, err := c.store.Claim(ctx, store.Claim{
-		ID: f.id, URL: f.key.String(), Hold: s.LeaseTime(f.rules()), Floor: max(floor, time.Nanosecond), Configured: f.configured(),
-	})
-	if err != nil {
-		return 0, err
-	}
-	s = f.adopt(lease.Record)
-	if lease.Denied != "" { // another node has polled the feed, or made it due: that may have been read already
-		c.readLater(f)
-		return lease.Wait, nil
-	}
-	next, in := *s, time.Duration(0)
-	if waits {
-		in = max(0, due-c.elapsed())
-	}
-	next.Doubt()
-	next.DeferredUntil, next.Due = 0, c.elapsed()+in
-	if err := f.commit(ctx, &next, &lease, store.Outcome{In: in}, false); err != nil {
-		return 0, err
-	}
-	f.publish(&next)
-	return 0, nil
 }

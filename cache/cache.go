@@ -7,23 +7,33 @@
 //
 // A reader requests a feed by its key ([Cache.Feed] in table.go), and is answered from memory
 // ([Feed.Serve], serve.go, representation.go, memory.go). If the feed's next poll is due, the
-// request starts one, or joins the one under way (poll.go):
+// request puts it into the queue, or joins the poll under way:
 //
+//	wait for the turn of the feed         schedule.go, package queue
 //	claim the poll, durably               claim.go, [store.Store.Claim]
-//	make one conditional request          [policy.Slot.Poll]
+//	make one conditional request          poll.go, [policy.Slot.Poll]
 //	classify the answer                   package feedstate: new, unchanged, gone, failed, unsent
 //	learn from it, decide on the next     packages feedstate and policy
 //	commit all of that at once            commit.go, [store.Store.Commit]
 //	publish to readers here, and report   feed.go, report.go; other nodes: nodes.go
 //
-// Without readers, due feeds are polled in the background if the operator wants it
-// (prefetch.go). Feeds without readers are forgotten after a while, and stored versions give way
+// Feeds that are due are put into the queue without readers, if the operator wants it, or if someone has poked them
+// (prefetch.go, byhand.go). Feeds without readers are forgotten after a while, and feeds give way
 // if the disk is full (maintain.go).
 //
-// The store owns the schedule: when a feed is due, and whose turn it is at a site. Memory is a view
-// of the store (package feedstate): the feeds that readers use, and the representations that are sent often,
-// within one budget. Several nodes may share a store. Polls and bytes in hand are limited
-// (limits.go).
+// The store remembers when a feed and its site may be asked next. Memory schedules: the queue decides whose turn it is,
+// and a restart forgets that. Memory is also a view of the store (package feedstate): the feeds that readers use, and the
+// representations that are sent often, within one budget. Several nodes may share a store. Polls and bytes in hand are
+// limited (limits.go).
+//
+// # Waits
+//
+//	a reader waits for a poll              3 s (pollTimeout); for a first one 15 s in the queue and a minute in all
+//	a poll waits for its turn              5 min (maxQueued)
+//	a poll waits for a paused site         15 s (maxPaused)
+//	a claim is good for                    10 s (feedstate.Grace)
+//	a redirect waits for a site            10 s, or two spacings; 2 min in all (policy.MaxHopWait)
+//	the store is asked again when away     each 10 s (storeRetry)
 //
 // The status of feeds is in status.go and feeds.go; polls by hand and publish pings are in byhand.go.
 // Subscriptions at hubs are in websub.go, hub.go and callback.go.
@@ -39,16 +49,15 @@
 //
 //	who remembers              what                                     for
 //	Feed.asked, Record.Asked   when a reader asked last                 prefetch and sweeping
-//	Feed.askers                owners that the store has not, a minute  rank and shares (store.Owner)
-//	Record, by [store.Owner]   the days of 30, and the best owner       the same
-//	FeedState.Groups           groups of readers, and their last day    which viewers are shown the feed
+//	Feed.askers                owners that the store has not, a minute  the same as the next
+//	Record.Askers              the owners of 30 days                    whose share it takes, which viewers see it
 //
 // # Trouble
 //
 // Two things can go away for all feeds at once (trouble.go):
 //
 //	state       begins when                     polls                             readers get
-//	offline     every host fails to connect     are tried one at a time           what is stored
+//	offline     every host fails to connect     are tried as after any failure    what is stored
 //	store away  the store refuses writes        stop; a claim is tried each 10 s  what memory has
 //
 // It ends as soon as one host answers, or the store takes one write.
@@ -74,6 +83,7 @@ import (
 	"golang.org/x/sync/singleflight"
 	"golang.org/x/time/rate"
 
+	"github.com/feedpollard/pollard/cache/queue"
 	"github.com/feedpollard/pollard/cache/store"
 	"github.com/feedpollard/pollard/internal/feedurl"
 	"github.com/feedpollard/pollard/internal/status"
@@ -82,12 +92,11 @@ import (
 
 // An Origin is where feeds come from.
 type Origin interface {
-	// Acquire waits for the right to have another request to the URL's host in flight.
-	Acquire(ctx context.Context, u feedurl.URL) (policy.Slot, error)
+	// Acquire returns the right to have another request to the URL's host in flight; nil if the host or its site has
+	// as many as it may.
+	Acquire(u feedurl.URL) policy.Slot
 	// Host returns the site that a poll of the URL asks, and its spacing.
 	Host(u feedurl.URL) policy.Host
-	// Busy lists the sites, by name, that have as many requests in flight as they may.
-	Busy() []string
 }
 
 // Cache is the engine. It is safe for concurrent use.
@@ -108,7 +117,7 @@ type Cache struct {
 	// Limits.
 	waiting, inFlight limit // of polls
 	inHand            inHand
-	hops              hops
+	schedule          schedule
 
 	// Housekeeping.
 	recording  *semaphore.Weighted // held while the store learns which feeds are configured
@@ -120,7 +129,6 @@ type Cache struct {
 	slowLogged map[string]time.Duration // when, by site
 	key        atomic.Pointer[hubKey]
 	asking     atomic.Int64 // requests to hubs that wait or are in flight
-	pushing    atomic.Int64 // pushes that wait for their polls in memory
 
 	// Trouble.
 	offline    offline
@@ -129,6 +137,8 @@ type Cache struct {
 
 	// Signals to background work. Each has room for one.
 	changed    chan struct{} // a feed may be due earlier than prefetch knows
+	looks      atomic.Int64  // when prefetch looks again by itself, as [Cache.elapsed] counts
+	again      atomic.Bool   // so may feeds that it has passed: it has to begin from the start
 	overBudget chan struct{} // feeds in memory take more than their budget
 	full       chan struct{} // the store may have more bodies than its budget
 
@@ -155,7 +165,7 @@ func New(o Options) (*Cache, error) {
 	c := &Cache{
 		store: o.Store, origin: o.Origin, now: o.Now, sinceStart: newClock(o.Now, o.Suspended), random: rand.Float64,
 		memory: memory, table: table{loading: semaphore.NewWeighted(maxLoading)}, changes: newChanges(),
-		waiting: limit{size: waitingPolls}, inHand: inHand{receiving: limit{size: receivingSize, alone: true}, parsing: semaphore.NewWeighted(parsingSize)},
+		schedule: newSchedule(), waiting: limit{size: waitingPolls}, inHand: inHand{receiving: limit{size: receivingSize, alone: true}, parsing: semaphore.NewWeighted(parsingSize)},
 		unreadable: rate.Sometimes{Interval: unreadableInterval}, recording: semaphore.NewWeighted(1),
 		changed: make(chan struct{}, 1), overBudget: make(chan struct{}, 1), full: make(chan struct{}, 1),
 	}
@@ -164,6 +174,8 @@ func New(o Options) (*Cache, error) {
 	c.settings.Store(Settings{}.filled())
 	c.inFlight.resize(int64(c.settings.Load().Polls))
 	c.background(func() { c.prefetch(c.open) })
+	c.schedule.queue.Room = func(by queue.Owner) int { return int(c.inFlight.room(store.Owner(by))) }
+	c.background(func() { c.claimTurns(c.open) })
 	c.background(func() { c.maintain(c.open) })
 	c.background(func() { c.watch(c.open) })
 	c.background(func() { c.readChanges(c.open) })

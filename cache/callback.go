@@ -214,95 +214,24 @@ func signatureOf(fields []string, secret string) (mac hash.Hash, want []byte) {
 	return hmac.New(known, []byte(secret)), want
 }
 
-const (
-	// pushFloor is the time between two polls that pushes cause.
-	pushFloor = 5 * time.Minute
-	// maxPushTries is how often the poll is tried that a push asks for, each time after pushFloor.
-	maxPushTries = 12
-	// maxPushing is how many pushes may wait for their polls in memory.
-	maxPushing = 1024
-)
+// pushFloor is the time between two polls that pushes cause.
+const pushFloor = 5 * time.Minute
 
-// pollPushed polls the feed because of a push: at once, unless a push has caused a poll in the last
-// pushFloor. If it must wait for longer than that, as the origin has asked for a pause, the record has the
-// push, and the next reader after the pause causes the poll, or the regular one comes before. Polls that
-// fail keep their own schedule. However many pushes come, one poll waits.
+// pollPushed has the feed polled because of a push, unless a push has caused a poll in the last pushFloor: then it is
+// polled after that. A feed that fails keeps its own schedule, and of one that points its target is the feed.
 func (f *Feed) pollPushed(h feedstate.HubState) {
 	f.note(h)
-	f = f.use()
-	f.mu.Lock()
-	f.pushed = f.cache.elapsed()
-	begin := !f.pushing
-	f.pushing = true
-	f.mu.Unlock()
-	if !begin || !f.cache.background(func() {
-		defer f.leave()
-		f.setHub(h)
-		defer f.cache.pushing.Add(-1)
-		for tries := int(f.cache.pushing.Add(1)) / maxPushing * maxPushTries; ; {
-			wait, done := f.untilPushed(tries)
-			if done || !sleep(f.cache.open, wait) {
-				return
-			}
-			p, joined := f.start(pollRequest{floor: f.pushedFloor(), pushed: true})
-			if p != nil {
-				<-p.done
-			}
-			if !joined { // that one may have been answered before the push
-				tries++
-			}
-		}
-	}) {
-		f.leave()
+	f.setHub(h)
+	s := f.state.Load()
+	if s.Points != "" {
+		return
 	}
+	ctx, cancel := context.WithTimeout(f.cache.open, hubTimeout)
+	defer cancel()
+	_ = f.poke(ctx, store.Poke{In: min(s.Feed.Push.Polled.Add(pushFloor).Sub(f.cache.now()), pushFloor), Patient: true})
 }
 
-// untilPushed returns how long the poll must wait that a push asks for. It is done if one has been
-// made since, on any node, or if none may be made.
-func (f *Feed) untilPushed(tries int) (wait time.Duration, done bool) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	c, s := f.cache, f.state.Load()
-	history := &s.Feed.History
-	if tries >= maxPushTries || s.Granted >= f.pushed && history.Unsent == 0 || s.Ended || s.Points != "" || history.Failures > 0 {
-		f.pushing = false
-		return 0, true
-	}
-	now := c.elapsed()
-	wait = max(s.NotBefore-now, min(s.Feed.Push.Polled.Add(pushFloor).Sub(c.now()), pushFloor))
-	if s.Pending(c.now(), now) && f.poll == nil {
-		wait = max(wait, s.Granted+pushFloor-now)
-	}
-	if wait > pushFloor {
-		f.pushing = false
-		return 0, true
-	}
-	if tries > 0 {
-		wait = pushFloor
-	}
-	return max(wait, 0), false
-}
-
-// pushWaits reports whether a request should cause the poll that a push has asked for and that could not be
-// made then. It does so once in pushFloor.
-func (f *Feed) pushWaits(s *feedstate.State, now time.Duration) bool {
-	if s.Feed.Push.Mode == "" || s.NotBefore > now || s.Ended || s.Points != "" || s.Feed.History.Failures > 0 {
-		return false
-	}
-	pushed := s.Feed.Push.State.With(f.hub.Load()).Pushed
-	if !pushed.After(s.Last.At) || f.cache.now().Sub(pushed) < pushFloor {
-		return false
-	}
-	tried := f.pushTried.Load()
-	return (tried == 0 || int64(now)-tried >= int64(pushFloor)) && f.pushTried.CompareAndSwap(tried, int64(now))
-}
-
-// pushedFloor is how long ago the last poll must be. No other node may have claimed one since the state
-// was read, so that of several nodes one makes it.
-func (f *Feed) pushedFloor() time.Duration {
-	s, now := f.state.Load(), f.cache.elapsed()
-	if s.Pending(f.cache.now(), now) {
-		return pushFloor
-	}
-	return max(now-s.Granted-time.Second, time.Nanosecond)
+// pushed reports whether the hub has sent a push since the last poll that one has caused.
+func (f *Feed) pushed(s *feedstate.State) bool {
+	return s.Feed.Push.State.With(f.hub.Load()).Pushed.After(s.Feed.Push.Polled)
 }

@@ -5,212 +5,235 @@ package cache
 
 import (
 	"context"
-	"slices"
 	"time"
 
 	"github.com/feedpollard/pollard/cache/feedstate"
+	"github.com/feedpollard/pollard/cache/queue"
 	"github.com/feedpollard/pollard/cache/store"
 	"github.com/feedpollard/pollard/policy"
 )
 
-// hopFirst is how long a poll waits that lets a redirect go first.
-const hopFirst = time.Second
-
-// offerTimeout is how long a poll that another claim was granted waits for that one's lease.
-const offerTimeout = time.Second
-
-// grant is the right to make a poll, which the store has durably given.
-type grant struct {
-	lease *store.Lease
+// turn is a feed whose turn it is, on its way to a poll.
+type turn struct {
+	queue.Feed
+	queued
+	host  policy.Host
 	slot  policy.Slot
 	free  func() // the place among the polls in flight
+	poked bool   // a poke has caused the poll
 }
 
-func (g *grant) release() {
-	g.slot.Release()
-	g.free()
+func (t *turn) release() {
+	t.slot.Release()
+	t.free()
 }
 
-// claim gets the right to make a poll, unless the poll brings its lease. It returns nil if the
-// poll must not be made. The order in which feeds of a host are polled is the store's: a poll
-// asks again when its host is free, or is granted by the background's claim. It takes its place
-// among those in flight before it asks, as a poll that is claimed starts at once, and gives it
-// back while it waits.
-func (f *Feed) claim(life context.Context, origin Origin, e pollRequest, rules policy.Rules) *grant {
-	waits := f.cache.waiting.try(f.share(), 1)
-	if waits == nil {
-		f.cancelPoll(life, e, retry, policy.HintPolls)
+// giveUp ends a turn without a poll.
+func (c *Cache) giveUp(t *turn) {
+	now := c.elapsed()
+	c.schedule.end(t, false, now, now)
+	if t.poll != nil {
+		t.queued.end()
+	}
+}
+
+// putBack has a feed wait for its turn again, when its site may be asked.
+func (c *Cache) putBack(t *turn, wait time.Duration) {
+	c.schedule.back(t, c.elapsed()+wait)
+	if t.poll != nil && t.place == nil { // nobody waits for it
+		t.feed.finish(t.poll)
+	}
+}
+
+// prepare takes the place of each poll at its site and among those in flight, before it is claimed: a poll that is
+// claimed starts at once.
+func (c *Cache) prepare(ctx context.Context, turns []*turn) (ready []*turn) {
+	if err := c.find(ctx, turns); err != nil {
+		c.logUnreadable("the records of feeds that are due cannot be read", "", err)
+		for _, t := range turns {
+			c.putBack(t, storeRetry)
+		}
 		return nil
 	}
-	defer waits()
-	ctx, cancel := context.WithTimeout(life, maxQueued)
-	defer cancel()
-	defer f.endQueue(e.poll)
-	for {
-		granted, again := f.tryClaim(ctx, life, origin, e, rules)
-		if granted != nil || again <= 0 || again > maxQueued {
-			return granted
-		}
-		e.offer = offer{}
-		select {
-		case <-time.After(again):
-		case e.offer = <-e.poll.offers:
-		case <-ctx.Done():
-			f.deferPoll(retry, policy.HintHostSlot, false)
-			return nil
+	for _, t := range turns {
+		if c.enter(t) {
+			ready = append(ready, t)
 		}
 	}
+	return ready
 }
 
-// tryClaim claims a poll and does not wait. Without a grant it returns when to try again; 0: the poll must not
-// be made.
-func (f *Feed) tryClaim(ctx, life context.Context, origin Origin, e pollRequest, rules policy.Rules) (_ *grant, again time.Duration) {
-	granted, again := f.enter(ctx, origin, e)
-	if granted == nil {
-		return nil, again
-	}
-	if e.lease == nil {
-		select {
-		case e.offer = <-e.poll.offers: // the background's claim has been granted the poll
-		default:
+// find finds the feeds that are due, and reads the records of those that are not in memory.
+func (c *Cache) find(ctx context.Context, turns []*turn) error {
+	missing := make(map[store.ID]*turn)
+	var ids []store.ID
+	for _, t := range turns {
+		if t.feed != nil {
+			continue
 		}
-	}
-	if host := origin.Host(f.key.URL()); e.lease == nil && slices.Contains(f.cache.hops.first(f.cache.elapsed()), host.Site) {
-		again = hopFirst
-	} else if granted.lease = e.lease; e.lease == nil {
-		granted.lease, again = f.askStore(life, e, origin.Host(f.key.URL()), rules)
-	} else if f.cache.checkClock(); f.cache.elapsed()-e.leased > feedstate.Grace { // another node may have the lease by now
-		f.cache.returnLease(e.lease)
-		granted.lease, again = nil, time.Millisecond
-	}
-	if granted.lease != nil {
-		// A poll by hand takes its turn at the address when it is made: it leaves the time of the next one as it is.
-		if e.floor == 0 {
-			again = granted.slot.Turn(ctx, standing(granted.lease.Record))
+		if f, ok := c.table.ids.Load(store.ID(t.ID)); ok {
+			t.feed = f.(*Feed)
+			continue
 		}
-		if again <= 0 {
-			return granted, 0
-		}
-		// It gives its claim back, and asks again at the moment that it has reserved.
-		f.cancelPoll(life, pollRequest{offer: offer{lease: granted.lease}}, again, policy.HintAddress)
+		missing[t.ID], ids = t, append(ids, t.ID)
 	}
-	granted.release()
-	return nil, again
+	if len(ids) == 0 {
+		return nil
+	}
+	records, err := c.store.Lookup(ctx, ids)
+	for i := range records {
+		f := newFeed(c, records[i].URL, &feedstate.State{})
+		f.adopt(records[i])
+		missing[records[i].ID].feed = c.admit(f)
+	}
+	return err
 }
 
-// standing is that of a feed at an address.
-func standing(r store.Record) policy.Standing {
-	switch {
-	case r.Rank == store.RankPublicNew:
-		return policy.StandingStranger
-	case r.Version == 0:
-		return policy.StandingNew
-	}
-	return policy.StandingKnown
-}
-
-// give gives a lease to the feed's poll if that waits for its claim. It reports whether it does.
-func (f *Feed) give(p *inFlight, o offer) bool {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if p.queueEnded {
+// enter takes the places of a poll. It reports false if the poll cannot be made now.
+func (c *Cache) enter(t *turn) bool {
+	f, now := t.feed, c.elapsed()
+	if f == nil { // it was forgotten
+		c.giveUp(t)
 		return false
 	}
-	select {
-	case p.offers <- o:
-		return true
-	default:
+	origin := f.origin()
+	if origin == nil || t.request.floor == 0 && !f.mayPoll(f.state.Load(), now) {
+		c.giveUp(t)
 		return false
 	}
+	if t.host = f.host(); t.host.Site != t.Site { // its row is of version 2 of the tables
+		c.giveUp(t)
+		c.schedule.addDue(false, []queue.Feed{f.queued(now)})
+		return false
+	}
+	if t.slot = origin.Acquire(f.key.URL()); t.slot == nil {
+		c.putBack(t, tryAgain)
+		return false
+	}
+	if t.free = c.inFlight.try(f.owner(), 1); t.free == nil {
+		t.slot.Release()
+		c.putBack(t, tryAgain)
+		return false
+	}
+	if t.poll == nil {
+		if t.poll = f.begin(); t.poll == nil { // another poll is under way
+			t.release()
+			c.giveUp(t)
+			return false
+		}
+	}
+	return true
 }
 
-// endQueue returns the lease that was offered to a poll that does not wait any more.
-func (f *Feed) endQueue(p *inFlight) {
-	f.mu.Lock()
-	p.queueEnded = true
-	f.mu.Unlock()
-	select {
-	case o := <-p.offers:
-		f.cache.returnLease(o.lease)
-	default:
+// claim asks the store for polls, and starts those that it grants. The store moves the next poll of each into the
+// future before it is sent, so that a crash costs a delay and never a second poll.
+func (c *Cache) claim(ctx context.Context, turns []*turn) {
+	if len(turns) == 0 {
+		return
 	}
-}
-
-// enter takes a place among the requests in flight of the feed's host, and among the polls in flight. If it
-// gets none, it returns when to try again; 0: the poll has ended, and given its lease back if it has one.
-func (f *Feed) enter(ctx context.Context, origin Origin, e pollRequest) (_ *grant, again time.Duration) {
-	within := ctx
-	if e.lease != nil {
-		f.cache.checkClock()
-		var cancel context.CancelFunc
-		within, cancel = context.WithTimeout(ctx, feedstate.Grace-(f.cache.elapsed()-e.leased))
-		defer cancel()
-	}
-	slot, err := origin.Acquire(within, f.key.URL())
+	leases, asked, err := c.askStore(ctx, turns)
 	if err != nil {
-		f.cancelPoll(context.WithoutCancel(ctx), e, returnFor, policy.HintHostSlot)
-		return nil, 0
+		for _, t := range turns {
+			if t.release(); t.place != nil { // the reader gets what is stored
+				c.giveUp(t)
+			} else {
+				c.putBack(t, storeRetry)
+			}
+		}
+		return
 	}
-	free := f.cache.inFlight.try(f.share(), 1)
-	switch {
-	case free != nil:
-		return &grant{slot: slot, free: free}, 0
-	case e.lease != nil:
-		f.cancelPoll(context.WithoutCancel(ctx), e, returnFor, policy.HintPolls)
-	default:
-		again = tryAgain
+	c.checkClock()
+	for i, t := range turns {
+		c.answer(t, &leases[i], asked)
 	}
-	slot.Release()
-	return nil, again
 }
 
-// askStore asks the store for the poll. If the host is busy, it returns when to ask again. The
-// store moves the next poll into the future before this one is sent, so that a crash costs a
-// delay and never a second poll.
-func (f *Feed) askStore(ctx context.Context, e pollRequest, host policy.Host, rules policy.Rules) (_ *store.Lease, wait time.Duration) {
-	c := f.cache
+// askStore makes the claims of polls, and returns when.
+func (c *Cache) askStore(ctx context.Context, turns []*turn) (leases []store.Lease, asked time.Duration, err error) {
 	if !c.mayClaim() {
-		f.deferForStore()
-		return nil, 0
+		return nil, 0, errStoreAway
 	}
-	claim := store.Claim{
-		ID: f.id, URL: f.key.String(), Hold: f.state.Load().LeaseTime(rules), Floor: e.floor,
-		Configured: f.configured(), By: slices.Max(append(f.askedBy(), 0)), Own: f.own.Load(), Queue: true, Prefetch: c.settings.Load().Prefetch, Host: host,
+	claims := make([]store.Claim, len(turns))
+	for i, t := range turns {
+		f := t.feed
+		claims[i] = store.Claim{
+			ID: f.id, URL: f.key.String(), Hold: f.state.Load().LeaseTime(f.rules()), Floor: t.request.floor,
+			Configured: f.configured(), By: f.askedBy(), Own: f.own.Load(), Host: t.host,
+		}
 	}
-	asked, answered := c.elapsed(), c.timeClaim()
-	lease, err := c.store.Claim(ctx, claim)
+	asked = c.elapsed()
+	answered := c.timeClaim()
+	leases, err = c.store.Claim(ctx, claims)
 	answered()
-	if err != nil {
-		if ctx.Err() == nil { // otherwise the cache is closing
-			c.claimFailed(err)
-		}
-		f.deferForStore()
-		return nil, 0
+	if err == nil {
+		c.storeAnswered()
+	} else if ctx.Err() == nil { // otherwise the cache is closing
+		c.claimFailed(err)
 	}
-	c.storeAnswered()
+	return leases, asked, err
+}
+
+// answer starts a poll that was granted. One that was refused waits on, if that is not for long.
+func (c *Cache) answer(t *turn, lease *store.Lease, asked time.Duration) {
+	f, now := t.feed, c.elapsed()
+	late := now-asked > feedstate.Grace // another node may have the lease by now
 	switch {
-	case lease.Denied == "":
-		c.hops.give(host.Site)
-		if c.checkClock(); c.elapsed()-asked <= feedstate.Grace {
-			return &lease, 0
+	case lease.Denied == "" && !late:
+		t.poked = lease.Poked || t.request.floor > 0
+		c.schedule.end(t, true, now, now+t.host.Spacing)
+		if t.place != nil {
+			t.place()
 		}
-		c.returnLease(&lease) // another node may have the lease by now: claim again
-		return nil, time.Millisecond
-	case lease.Denied == store.DeniedBusy && lease.Wait > maxQueued:
-		f.deferPoll(lease.Wait, policy.HintHostSlot, true)
-		return nil, 0
-	case lease.Denied == store.DeniedBusy, lease.Denied == store.DeniedPaused && lease.Wait <= maxPaused:
-		return nil, max(lease.Wait, time.Millisecond)
-	case lease.Denied == store.DeniedNotDue && e.floor == 0 && 0 <= lease.Polled && lease.Polled < offerTimeout:
-		return nil, offerTimeout // perhaps the background's claim has just been granted the poll
+		if !c.background(func() { f.run(c.life, t, lease) }) {
+			c.returnLease(lease)
+			t.release()
+			f.finish(t.poll)
+		}
+		return
+	case lease.Denied == "":
+		c.returnLease(lease)
+		c.putBack(t, 0)
+	case lease.Denied == store.DeniedBusy:
+		c.putBack(t, lease.Wait)
+	case lease.Denied == store.DeniedPaused && lease.Wait <= maxPaused:
+		c.hold(t, lease, now)
+		c.putBack(t, 0)
+	default:
+		c.refused(t, lease, now)
 	}
-	// Another node may have polled the feed.
-	if _, err := f.replaceState(ctx, f.state.Load(), &lease.Record); err != nil {
-		f.deferForStore()
-		return nil, 0
+	t.release()
+}
+
+// refused ends the turn of a feed that is not due, as another node has polled it, or whose site has a long pause.
+func (c *Cache) refused(t *turn, lease *store.Lease, now time.Duration) {
+	f := t.feed
+	if _, err := f.replaceState(c.life, f.state.Load(), &lease.Record); err != nil {
+		c.readLater(f)
 	}
-	if lease.Denied == store.DeniedPaused {
-		f.deferPoll(lease.Wait, lease.Pause.Why, true)
+	c.giveUp(t)
+	if lease.Denied != store.DeniedPaused {
+		return
 	}
-	return nil, 0
+	c.schedule.addDue(false, []queue.Feed{t.Feed})
+	c.hold(t, lease, now)
+}
+
+// hold records the pause that a claim has met. Polls that wait for its end, if that is far, end.
+func (c *Cache) hold(t *turn, lease *store.Lease, now time.Duration) {
+	var by store.Owner
+	if f := c.InMemory(lease.Pause.URL); f != nil {
+		by = f.owner()
+	}
+	for _, q := range c.schedule.hold(t.Site, lease.Pause, by, now+lease.Wait, now) {
+		q.end()
+	}
+}
+
+// returnLease returns a claim that is not used: the feed is still due.
+func (c *Cache) returnLease(lease *store.Lease) {
+	s := feedstate.Of(lease.Record, c.elapsed())
+	o := store.Outcome{ID: lease.ID, Token: lease.Token, State: s.StoreState(c.isConfigured(lease.URL)), Site: lease.Site}
+	if err := c.store.Commit(context.WithoutCancel(c.life), o); err != nil {
+		c.log().Warn("claim could not be returned", c.urlField(lease.URL), errField(err))
+	}
 }

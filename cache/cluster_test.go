@@ -84,7 +84,8 @@ type clusterFeed struct {
 	habit    habit
 	next     time.Time // when it may be polled again
 	byHand   time.Time // the same, if a person wants it
-	insisted bool      // a person does
+	insisted bool      // a person does, or a poke waits that stands for that
+	calling  bool      // the person waits for the answer
 	pause    time.Time // until when its origin asked not to be asked
 	refused  time.Time // it was last
 	pushes   int       // how many polls pushes may cause
@@ -249,7 +250,7 @@ func (n *clusterNode) arrive(r *http.Request) (h habit, version int, hop bool, l
 		f.pushes--
 		n.caused++
 	case f.insisted:
-		allowed = f.byHand
+		allowed, f.insisted = f.byHand, f.calling
 	}
 	n.check(!now.Before(allowed), "I1: %s was polled %v too early", url, allowed.Sub(now))
 	n.check(!now.Before(site.pause), "I1: %s was polled %v before the end of its site's pause", url, site.pause.Sub(now))
@@ -276,9 +277,11 @@ type polling struct{ *upstream.Client }
 
 type polledKey struct{}
 
-func (o polling) Acquire(ctx context.Context, u feedurl.URL) (policy.Slot, error) {
-	slot, err := o.Client.Acquire(ctx, u)
-	return pollingSlot{slot, u.String()}, err
+func (o polling) Acquire(u feedurl.URL) policy.Slot {
+	if slot := o.Client.Acquire(u); slot != nil {
+		return pollingSlot{slot, u.String()}
+	}
+	return nil
 }
 
 type pollingSlot struct {
@@ -360,7 +363,7 @@ func (c *cluster) happen() {
 		f.habit = habits[c.random.IntN(len(habits))]
 		c.mu.Unlock()
 	case do == 10: // the disk is full
-		gone, err := c.store.Trim(c.t.Context(), 1)
+		gone, err := c.store.Sweep(c.t.Context(), store.SweepQuery{Disk: 1})
 		if err != nil {
 			c.t.Error(err)
 		}
@@ -395,12 +398,12 @@ func (c *cluster) happen() {
 		n.gateway.Apply(n.settings())
 	default:
 		c.mu.Lock()
-		f.insisted = true
+		f.insisted, f.calling = true, true
 		c.mu.Unlock()
 		_, err := n.gateway.Refresh(c.t.Context(), url)
 		c.mu.Lock()
 		c.note("refreshed %s: %v", url, err)
-		f.insisted = false
+		f.insisted, f.calling = err != nil, false
 		c.mu.Unlock()
 	}
 }
@@ -409,12 +412,23 @@ func (c *cluster) happen() {
 // answered before: another one follows it.
 func (c *cluster) push(url string) {
 	for _, r := range c.hub.Requests() {
-		if r.Form.Get("hub.topic") == url && c.hub.Push(r, "changed").Code == http.StatusAccepted {
-			c.mu.Lock()
-			c.feeds[url].pushes = 2
-			c.mu.Unlock()
+		if r.Form.Get("hub.topic") != url {
+			continue
+		}
+		before := make(map[string]int)
+		c.mu.Lock()
+		for other, f := range c.feeds { // a feed that redirects here may have this topic, too
+			before[other], f.pushes = f.pushes, 2 // first, as the poll may come at once
+		}
+		c.mu.Unlock()
+		if c.hub.Push(r, "changed").Code == http.StatusAccepted {
 			return
 		}
+		c.mu.Lock()
+		for other, f := range c.feeds {
+			f.pushes = min(f.pushes, before[other])
+		}
+		c.mu.Unlock()
 	}
 }
 

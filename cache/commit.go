@@ -33,6 +33,7 @@ func (f *Feed) complete(ctx context.Context, s, next *feedstate.State, v feedsta
 	coding := next.Feed.Version.StoredCoding()
 	switch {
 	case err == nil:
+		f.unstored.Store(0)
 		next.KeepUnstored(nil)
 	case v.Body != nil:
 		next.KeepUnstored(next.Feed.Version.Represent(coding, inParts(v.Body.Data)...))
@@ -50,10 +51,7 @@ func (f *Feed) complete(ctx context.Context, s, next *feedstate.State, v feedsta
 // [store.ErrShort] if all but the body was stored.
 func (f *Feed) commit(ctx context.Context, next *feedstate.State, lease *store.Lease, o store.Outcome, sent bool) error {
 	var err error
-	o.ID, o.Token, o.Claimed = f.id, lease.Token, lease.Hold
-	if o.State == "" {
-		o.State, o.Host, o.Hold = next.StoreState(f.configured()), lease.Host, lease.Hold
-	}
+	o.ID, o.Token, o.Claimed = f.id, lease.Token, lease.In
 	if o.PollState, err = next.EncodePollState(); err != nil {
 		return fmt.Errorf("encoding the state of a poll: %w", err)
 	}
@@ -79,7 +77,7 @@ func (f *Feed) commit(ctx context.Context, next *feedstate.State, lease *store.L
 		f.notCommitted()
 		return err
 	}
-	if o.In < dueSoon {
+	if f.cache.elapsed()+o.In < time.Duration(f.cache.looks.Load()) {
 		f.cache.wake(f.cache.changed)
 	}
 	grown := max(0, len(o.FeedState)-len(lease.FeedState)) + max(0, len(o.PollState)-len(lease.PollState))
@@ -113,7 +111,7 @@ func (f *Feed) commitFailed(ctx context.Context, s, completed *feedstate.State, 
 	next.Feed.Version.Number = completed.Feed.Version.Number
 	m := f.cache.moment()
 	next.Override(m, max(s.Due, completed.Due)-m.Elapsed, policy.HintStore)
-	next.DeferredUntil = next.Due
+	f.unstored.Store(int64(next.Due))
 	v.Answer.Failure, v.Answer.Err, v.Result = policy.FailureStore, err, status.ResultFailed
 	f.publish(&next)
 	f.report(s, &next, v)

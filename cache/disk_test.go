@@ -41,7 +41,7 @@ func TestRecordsGiveWay(t *testing.T) {
 		g.settings.Disk = 8 << 20
 		g.open()
 		served := func() (served int) {
-			g.by = store.OwnerOf(store.KindToken, "household")
+			g.by = store.OwnerOf(store.KindNamed, "household")
 			for i := range 20 {
 				if g.get(fmt.Sprintf("https://home%d.test/", i)).Code == http.StatusOK {
 					served++
@@ -56,7 +56,7 @@ func TestRecordsGiveWay(t *testing.T) {
 		served()
 		n := 0
 		for hour := range 4 {
-			g.by = store.OwnerOf(store.KindPublic, "203.0.113.0/24")
+			g.by = store.Any
 			for range 360 {
 				g.get(fmt.Sprintf("https://s%d.stranger.test/", n))
 				n++
@@ -90,7 +90,7 @@ func TestFullDiskLosesNothing(t *testing.T) {
 		})
 		free := uint64(30 << 20)
 		g.dir, g.space = t.TempDir(), func(string) (uint64, uint64) { return free, 40 << 20 }
-		g.by = store.OwnerOf(store.KindToken, "household")
+		g.by = store.OwnerOf(store.KindNamed, "household")
 		read := func(when string, want int, urls ...string) {
 			t.Helper()
 			for _, url := range urls {
@@ -194,7 +194,7 @@ func TestConfiguredFeedStaysWhenTheBudgetShrinks(t *testing.T) {
 		g := newGateway(t, func(policy.Ask) policy.Answer {
 			return ok(rss(3, hex.EncodeToString(random)), "Cache-Control", "max-age=86400")
 		})
-		g.budget, g.by = 16<<10, store.OwnerOf(store.KindPublic, "203.0.113.0/24")
+		g.budget, g.by = 16<<10, store.Any
 		g.open()
 		wantBody(t, g.get(feedURL), http.StatusOK, "<rss")
 		g.store.delay(5*time.Second, "Configured")

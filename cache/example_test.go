@@ -20,15 +20,11 @@ import (
 // exampleOrigin answers polls in place of the network. Package upstream has the real one.
 type exampleOrigin struct{}
 
-func (o exampleOrigin) Acquire(context.Context, feedurl.URL) (policy.Slot, error) {
-	return o, nil
-}
+func (o exampleOrigin) Acquire(feedurl.URL) policy.Slot { return o }
 func (exampleOrigin) Host(u feedurl.URL) policy.Host {
 	return policy.Host{Site: u.Name(), Spacing: 2 * time.Second}
 }
-func (exampleOrigin) Busy() []string                                      { return nil }
-func (exampleOrigin) Turn(context.Context, policy.Standing) time.Duration { return 0 }
-func (exampleOrigin) Release()                                            {}
+func (exampleOrigin) Release() {}
 
 func (exampleOrigin) Poll(_ context.Context, ask policy.Ask) policy.Answer {
 	fmt.Println("poll of", ask.URL)
@@ -59,7 +55,7 @@ func Example() {
 		}
 		feed, err := c.Feed(r.Context(), "https://example.com/feed.xml")
 		if err == nil {
-			feed.Ask(0)
+			feed.Ask(0, true)
 			_, err = feed.Serve(w, r, cache.ServeOptions{})
 		}
 		if err != nil {

@@ -27,28 +27,24 @@ type Feed struct {
 	key         feedstate.Key
 	state       atomic.Pointer[feedstate.State]
 	timedFields atomic.Pointer[timedFields]
-	asked       atomic.Int64                         // when a reader asked last, in seconds of [Cache.elapsed]; never: [neverRequested]
-	touched     atomic.Int64                         // asked, as the store has it
-	own         atomic.Bool                          // one has at its own address
-	askers      [4]atomic.Int64                      // the owners that asked, as store.Owner; 0: none, or the store has it
-	expected    atomic.Bool                          // by a reader since the last poll: see [Feed.Expect]
-	missing     atomic.Uint64                        // the version whose body cannot be read, or that was withdrawn; 0: none
-	groups      atomic.Pointer[[]feedstate.GroupDay] // that asked; nil: none
-	hub         atomic.Pointer[feedstate.HubState]   // nil: nothing
-	pushTried   atomic.Int64                         // when a request last caused the poll of a push that waits
-	ignored     atomic.Int64                         // pushes without a valid signature
-
-	pinged atomic.Int64 // the latest ping while one waits for MinInterval, as [Cache.elapsed] counts; 0: none waits
+	asked       atomic.Int64                       // when a reader asked last, in seconds of [Cache.elapsed]; never: [neverRequested]
+	touched     atomic.Int64                       // asked, as the store has it
+	own         atomic.Bool                        // one has at its own address
+	askers      [8]atomic.Int64                    // the owners that asked, as store.Owner; 0: none, or the store has it
+	expected    atomic.Bool                        // by a feed reader since the last poll: see [Feed.Ask]
+	missing     atomic.Uint64                      // the version whose body cannot be read, or that was withdrawn; 0: none
+	hub         atomic.Pointer[feedstate.HubState] // nil: nothing
+	ignored     atomic.Int64                       // pushes without a valid signature
+	pinged      atomic.Bool                        // the next request has it polled unconditionally: see [Cache.Ping]
+	unstored    atomic.Int64                       // when it may be polled by an outcome that the store did not take; 0: it took all
 
 	users   atomic.Int64 // requests that use it: it stays in the table for as long
 	inTable atomic.Bool  // it is in the table, whose size counts it; changed under mu
 
-	mu        sync.Mutex    // guards what follows
-	poll      *inFlight     // the poll under way; nil: there is none
-	token     store.Token   // of the last poll that this node has committed, or is committing; 0: none
-	announced bool          // the store has reported that commit
-	pushed    time.Duration // the last push, as [Cache.elapsed] counts
-	pushing   bool          // pushes are seen to
+	mu        sync.Mutex  // guards what follows
+	poll      *inFlight   // the poll that waits or is under way; nil: there is none
+	token     store.Token // of the last poll that this node has committed, or is committing; 0: none
+	announced bool        // the store has reported that commit
 
 	outdated atomic.Bool // the store has changed while a poll was under way
 }
@@ -76,7 +72,7 @@ func (f *Feed) Due() bool { return f.state.Load().DueAt(f.cache.elapsed()) }
 func (f *Feed) PollIfDue() {
 	f = f.use()
 	defer f.leave()
-	if s := f.state.Load(); s.DueAt(f.cache.elapsed()) {
+	if s := f.state.Load(); f.mayPoll(s, f.cache.elapsed()) {
 		f.start(f.requestFor(s))
 	}
 }
@@ -118,15 +114,20 @@ func (f *Feed) origin() Origin {
 	return f.cache.settings.Load().Site(f.key.String())
 }
 
-// Ask records that a reader asks for the feed at its own address, on behalf of an owner; 0: of none. So
+// Ask records that a reader asks for the feed at its own address, on behalf of an owner; 0 is none. So
 // does a reader of the feed to which it points. It is to be called before the feed is served, unless a
-// page of another site has made the request.
-func (f *Feed) Ask(by store.Owner) {
+// page of another site has made the request. A program is no person with a browser: if it asks for another owner than
+// strangers, a feed that never had a version, and whose polls fail, counts as failing.
+func (f *Feed) Ask(by store.Owner, program bool) {
 	if !f.own.Load() {
 		f.own.Store(true)
 	}
 	f.read(by)
-	if s := f.state.Load(); s.Points != "" {
+	s := f.state.Load()
+	if program && by != 0 && by != store.Any && s.Version == 0 {
+		f.expected.Store(true)
+	}
+	if s.Points != "" {
 		f.askTarget(s, by)
 	}
 }
@@ -134,23 +135,18 @@ func (f *Feed) Ask(by store.Owner) {
 // read records that a reader asks for the feed, perhaps at the address of one that points to it.
 func (f *Feed) read(by store.Owner) {
 	f.touch(f.cache.elapsed())
-	weakest := &f.askers[0]
-	for i := range f.askers {
-		switch had := f.askers[i].Load(); {
-		case had == int64(by):
-			return
-		case had < weakest.Load():
-			weakest = &f.askers[i]
-		}
-	}
-	if had := weakest.Load(); had < int64(by) {
-		weakest.CompareAndSwap(had, int64(by))
-	}
+	f.addAsker(by)
 }
 
-// Expect records that a feed reader asks for the feed, by a token or from an address that the operator
-// knows, and no person with a browser. If it never had a version and its polls fail, it counts as failing.
-func (f *Feed) Expect() { f.expected.Store(true) }
+// addAsker adds an owner to those that the store has to learn of.
+func (f *Feed) addAsker(by store.Owner) {
+	for i := range f.askers {
+		switch had := f.askers[i].Load(); {
+		case had == int64(by), had == 0 && f.askers[i].CompareAndSwap(0, int64(by)):
+			return
+		}
+	}
+}
 
 // askedBy returns the owners that asked and that the store does not have yet.
 func (f *Feed) askedBy() (owners []store.Owner) {
@@ -169,6 +165,24 @@ func (f *Feed) askersStored(askers []store.Owner) {
 			f.askers[i].CompareAndSwap(by, 0)
 		}
 	}
+}
+
+// allAskers returns the owners that asked in the last 30 days.
+func (f *Feed) allAskers(s *feedstate.State) []store.Owner {
+	return append(f.askedBy(), s.AskersAt(f.cache.now())...)
+}
+
+// owner returns the party that the feed counts for: as the store has it, unless only strangers or none have asked by
+// what that knows.
+func (f *Feed) owner() store.Owner {
+	owner := f.state.Load().Owner
+	switch {
+	case f.configured():
+		return store.Operator
+	case owner != 0 && owner != store.Any:
+		return owner
+	}
+	return slices.Max(append(f.askedBy(), owner))
 }
 
 // touch records that a reader asks: to the minute, so that requests do not write to the same
@@ -231,7 +245,10 @@ func (f *Feed) stateFrom(r store.Record, old *feedstate.State) *feedstate.State 
 			s.KeepUnstored(old.Unstored)
 		}
 	}
-	s.KeepDeferral(old, now)
+	s.SetAskers(r.Askers, f.cache.now())
+	for _, by := range s.TakeGroups(f.cache.now()) { // the edition before had them apart
+		f.addAsker(by)
+	}
 	if r.Asked >= 0 {
 		asked := int64((now - r.Asked) / time.Second)
 		f.touched.Store(asked)
@@ -254,14 +271,12 @@ func (f *Feed) dropVersion(s *feedstate.State) {
 	s.Due = min(s.Due, max(s.NotBefore, f.cache.elapsed()+max(0, floor)))
 }
 
+// inFlight is a poll that waits for its turn, or is under way.
 type inFlight struct {
 	started time.Duration
 	sent    chan struct{} // closed when the store has granted it, and the request leaves
 	done    chan struct{} // closed when its outcome is published
 	once    sync.Once     // closes sent
-
-	offers     chan offer // of leases, to a poll that waits for its claim; room for one
-	queueEnded bool       // it does not wait any more; guarded by the feed's mu
 }
 
 func (p *inFlight) send() { p.once.Do(func() { close(p.sent) }) }
@@ -273,26 +288,43 @@ func (f *Feed) underWay() *inFlight {
 	return f.poll
 }
 
-// start begins a poll, or joins the one that is under way. It returns nil if the cache is
-// closing.
+// start has a poll wait for its turn, or joins the one that waits or is under way. It returns nil if too many polls
+// wait, or if the cache is closing.
 func (f *Feed) start(e pollRequest) (p *inFlight, joined bool) {
 	f = f.locked()
 	defer f.mu.Unlock()
 	if f.poll != nil {
 		return f.poll, true
 	}
-	p = &inFlight{started: f.cache.elapsed(), sent: make(chan struct{}), done: make(chan struct{}), offers: make(chan offer, 1)}
-	e.poll = p
-	if !f.cache.background(func() {
-		defer f.readIfOutdated()
-		defer f.finish(p)
-		defer f.recoverPanic()
-		f.run(f.cache.life, e)
-	}) {
+	c := f.cache
+	place := c.waiting.try(f.owner(), 1)
+	if place == nil {
 		return nil, false
 	}
-	f.poll = p
+	p = f.newPoll()
+	if !c.schedule.add(f.queued(c.elapsed()), &queued{feed: f, request: e, poll: p, place: place}) {
+		place()
+		f.poll = nil
+		return nil, false
+	}
+	c.wake(c.schedule.more)
 	return p, false
+}
+
+// begin begins a poll that has its turn. It returns nil if another one waits or is under way.
+func (f *Feed) begin() *inFlight {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.poll != nil {
+		return nil
+	}
+	return f.newPoll()
+}
+
+// newPoll returns a poll of the feed. The caller holds the lock.
+func (f *Feed) newPoll() *inFlight {
+	f.poll = &inFlight{started: f.cache.elapsed(), sent: make(chan struct{}), done: make(chan struct{})}
+	return f.poll
 }
 
 // latest returns the feed's state and the poll under way. Without one, the state is the outcome
@@ -310,12 +342,10 @@ func (f *Feed) blockPolls() (own, other *inFlight) {
 	if f.poll != nil {
 		return nil, f.poll
 	}
-	f.poll = &inFlight{started: f.cache.elapsed(), sent: make(chan struct{}), done: make(chan struct{}), queueEnded: true}
-	return f.poll, nil
+	return f.newPoll(), nil
 }
 
 func (f *Feed) finish(p *inFlight) {
-	f.endQueue(p) // it may have been offered a lease, and been put off before it came to its claim
 	f.mu.Lock()
 	f.poll = nil
 	f.mu.Unlock()

@@ -19,17 +19,17 @@ import (
 const recordsAtOnce = 1000
 
 // Shown reports whether a feed is shown, by its key, the URL to which redirects lead (empty: there
-// are none), and the groups that asked for it.
-type Shown func(key, from string, groups []feedstate.Group) bool
+// are none), and the owners that asked for it in the last 30 days.
+type Shown func(key, from string, askers []store.Owner) bool
 
-// Shows reports whether a feed is shown. One that is not known has no groups.
+// Shows reports whether a feed is shown. One that is not known has no askers.
 func (c *Cache) Shows(ctx context.Context, key string, shown Shown) bool {
 	f, err := c.existing(ctx, key)
 	if err != nil {
 		return shown(key, "", nil)
 	}
 	s := f.state.Load()
-	return shown(key, s.From(), feedstate.GroupsOf(f.groupDays(s)))
+	return shown(key, s.From(), f.allAskers(s))
 }
 
 // Feeds returns all feeds that are shown, in the order of their IDs, with
@@ -37,7 +37,7 @@ func (c *Cache) Shows(ctx context.Context, key string, shown Shown) bool {
 func (c *Cache) Feeds(ctx context.Context, shown Shown) iter.Seq2[status.Feed, error] {
 	return func(yield func(status.Feed, error) bool) {
 		c.awaitConfigured(ctx)
-		for records, err := range store.Pages(ctx, c.store.Records, recordsAtOnce) {
+		for records, err := range store.Pages(ctx, c.store, recordsAtOnce, false) {
 			if err != nil {
 				yield(status.Feed{}, err)
 				return
@@ -56,15 +56,18 @@ func (c *Cache) Feeds(ctx context.Context, shown Shown) iter.Seq2[status.Feed, e
 func (c *Cache) listed(r *store.Record, shown Shown) (out status.Feed, ok bool) {
 	var some feedstate.Summary
 	now, in, ended := c.elapsed(), r.In, r.In == store.Ended
-	out = status.Feed{ID: hex.EncodeToString(r.ID[:]), URL: feedurl.Shown(r.URL), Configured: c.isConfigured(r.URL)}
+	out = status.Feed{ID: hex.EncodeToString(r.ID[:]), URL: feedurl.Shown(r.URL), Configured: c.settings.Load().configured[r.URL]}
+	var askers []store.Owner
 	if f := c.InMemory(r.URL); f != nil {
 		s := f.state.Load()
-		some = feedstate.Summary{Groups: f.groupDays(s), Title: s.Feed.Version.Title, From: s.From(), Failures: s.Feed.History.Failures, Incident: s.Feed.Incident}
+		askers = f.allAskers(s)
+		some = feedstate.Summary{Title: s.Feed.Version.Title, From: s.From(), Failures: s.Feed.History.Failures, Incident: s.Feed.Incident}
 		in, ended = s.Due-now, s.Ended
 		out.State = c.stateOf(r.URL, s)
 	} else {
-		some = feedstate.SummaryOf(r)
-		out.State = feedstate.ShownOf(r.State, out.Configured, !ended && in <= 0, some.Failures > 0)
+		some = feedstate.SummaryOf(r, c.now())
+		askers = some.Askers
+		out.State = feedstate.ShownOf(r.State, c.isConfigured(r.URL), !ended && in <= 0, some.Failures > 0)
 		if r.Points != "" {
 			out.State = c.stateOf(r.URL, &feedstate.State{Points: r.Points, Due: now + in, Ended: ended})
 		}
@@ -78,13 +81,13 @@ func (c *Cache) listed(r *store.Record, shown Shown) (out status.Feed, ok bool) 
 	if !ended {
 		out.NextPoll = c.now().Add(in).UTC()
 	}
-	return out, shown(r.URL, some.From, feedstate.GroupsOf(feedstate.AddGroups(some.Groups, nil, c.day())))
+	return out, shown(r.URL, some.From, askers)
 }
 
 // Keys returns the keys of feeds that have the prefix, in no particular order. It reads
 // all records.
 func (c *Cache) Keys(ctx context.Context, prefix string) (keys []string) {
-	for records := range store.Pages(ctx, c.store.Records, recordsAtOnce) {
+	for records := range store.Pages(ctx, c.store, recordsAtOnce, false) {
 		for _, r := range records {
 			if strings.HasPrefix(r.URL, prefix) {
 				keys = append(keys, r.URL)

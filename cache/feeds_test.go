@@ -13,15 +13,14 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/feedpollard/pollard/cache/feedstate"
 	"github.com/feedpollard/pollard/cache/store"
 	"github.com/feedpollard/pollard/internal/status"
 	"github.com/feedpollard/pollard/policy"
 )
 
-// Which groups have asked for a feed outlives memory and the process, although its next poll is
+// Who has asked for a feed outlives memory and the process, although its next poll is
 // hours away.
-func TestGroupsOutliveMemory(t *testing.T) {
+func TestAskersOutliveMemory(t *testing.T) {
 	slow(t)
 	for name, lose := range map[string]func(g *gateway){
 		"a stop": func(g *gateway) { g.restart() },
@@ -36,27 +35,25 @@ func TestGroupsOutliveMemory(t *testing.T) {
 			g := newGateway(t, func(policy.Ask) policy.Answer { return ok(rss(2, ""), "Cache-Control", "max-age=80000") })
 			g.budget = 100 << 10
 			g.open()
-			ask := func(of feedstate.Group) {
-				must(g.Feed(t.Context(), feedURL)).AskedBy(of)
-				g.get(feedURL)
-			}
-			ask(1)
+			alice, bob := store.OwnerOf(store.KindNamed, "alice"), store.OwnerOf(store.KindNamed, "bob")
+			ask := func(by store.Owner) { g.askAs(by, feedURL) }
+			ask(alice)
 			time.Sleep(time.Hour)
-			ask(2)
-			groupsOf := func() (asked []feedstate.Group) {
-				g.Shows(t.Context(), feedURL, func(_, _ string, groups []feedstate.Group) bool { asked = groups; return true })
+			ask(bob)
+			askers := func() (asked []store.Owner) {
+				g.Shows(t.Context(), feedURL, func(_, _ string, askers []store.Owner) bool { asked = askers; return true })
 				return asked
 			}
 			lose(g)
-			if groups := groupsOf(); !slices.Contains(groups, 1) || !slices.Contains(groups, 2) {
-				t.Errorf("groups %v have asked, want 1 and 2", groups)
+			if asked := askers(); !slices.Contains(asked, alice) || !slices.Contains(asked, bob) {
+				t.Errorf("%x have asked, want %x and %x", asked, alice, bob)
 			}
 			if name != "a stop" {
 				return
 			}
 			time.Sleep(31 * 24 * time.Hour)
-			if groups := groupsOf(); len(groups) != 0 {
-				t.Errorf("after 31 days: groups %v", groups)
+			if asked := askers(); len(asked) != 0 {
+				t.Errorf("after 31 days: %x", asked)
 			}
 		})
 	}
@@ -96,7 +93,7 @@ func TestUnreadIsNotFailing(t *testing.T) {
 			for _, a := range g.accounts() {
 				shown[string(a.URL)] = a.State
 			}
-			for seen, err := range g.Feeds(t.Context(), func(string, string, []feedstate.Group) bool { return true }) {
+			for seen, err := range g.Feeds(t.Context(), func(string, string, []store.Owner) bool { return true }) {
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -126,7 +123,7 @@ func TestListsHaveTheConfiguredFeeds(t *testing.T) {
 			}
 			return nil
 		}, nil)
-		all := func(string, string, []feedstate.Group) bool { return true }
+		all := func(string, string, []store.Owner) bool { return true }
 		for i, count := range []func() int{
 			func() (n int) {
 				for range g.Feeds(t.Context(), all) {
@@ -194,11 +191,10 @@ func TestFeedThatNeverWorkedIsFailing(t *testing.T) {
 			}
 			return failed(502, policy.FailureStatus)
 		}).open()
-		read := func(path string, times int, expected bool) {
+		g.by = store.OwnerOf(store.KindNamed, "household")
+		read := func(path string, times int, program bool) {
 			for range times {
-				if expected {
-					must(g.Feed(t.Context(), "https://origin.test"+path)).Expect()
-				}
+				must(g.Feed(t.Context(), "https://origin.test"+path)).Ask(g.by, program)
 				g.get("https://origin.test" + path)
 				time.Sleep(26 * time.Hour)
 			}
@@ -214,9 +210,9 @@ func TestFeedThatNeverWorkedIsFailing(t *testing.T) {
 		read("/typo", 1, true)
 		want("a typing error", map[status.State]int64{status.StateUnread: 1})
 		read("/gone", 1, true)
-		want("gone", map[status.State]int64{status.StateGone: 1})
+		want("gone", map[status.State]int64{status.StateGone: 1, status.StateUnread: 1})
 		read("/busy", 1, true)
-		want("refused", map[status.State]int64{status.StateWaiting: 1})
+		want("refused, and the first is forgotten", map[status.State]int64{status.StateGone: 1, status.StateWaiting: 1})
 		time.Sleep(3 * 24 * time.Hour)
 		read("/visit", 2, false)
 		want("a person's visits", map[status.State]int64{status.StateUnread: 1})
@@ -225,7 +221,7 @@ func TestFeedThatNeverWorkedIsFailing(t *testing.T) {
 		want("down since the first day", map[status.State]int64{status.StateFailing: 1})
 		time.Sleep(8 * 24 * time.Hour)
 		want("deleted", map[status.State]int64{})
-		g.by = store.OwnerOf(store.KindToken, "alice")
+		g.by = store.OwnerOf(store.KindNamed, "alice")
 		read("/daily", 6, true)
 		want("never worked", map[status.State]int64{status.StateFailing: 1})
 		time.Sleep(3 * 24 * time.Hour)

@@ -34,7 +34,7 @@ func (s *hooked) hang(d time.Duration) {
 		}
 		return nil
 	}, func(call string, _ any) error {
-		if call == "Claim" || call == "ClaimDue" || call == "Commit" {
+		if call == "Claim" || call == "Commit" {
 			time.Sleep(time.Until(until))
 		}
 		return nil

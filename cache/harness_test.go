@@ -46,21 +46,16 @@ type script struct {
 	spacing time.Duration
 }
 
-func (o *script) Acquire(context.Context, feedurl.URL) (policy.Slot, error) {
-	return scriptSlot{o}, nil
-}
+func (o *script) Acquire(feedurl.URL) policy.Slot { return scriptSlot{o} }
 
 func (o *script) Host(u feedurl.URL) policy.Host {
 	return policy.Host{Site: u.Site(), Spacing: o.spacing}
 }
 
-func (o *script) Busy() []string { return nil }
-
 // scriptSlot is the right to ask it once.
 type scriptSlot struct{ *script }
 
-func (s scriptSlot) Turn(context.Context, policy.Standing) time.Duration { return 0 }
-func (s scriptSlot) Release()                                            {}
+func (s scriptSlot) Release() {}
 
 func (s scriptSlot) Poll(ctx context.Context, ask policy.Ask) policy.Answer {
 	o := s.script
@@ -236,7 +231,7 @@ func (g *gateway) pause(d time.Duration) {
 // awake is a machine that never sleeps, whatever the one does that runs the tests.
 func awake() time.Duration { return 0 }
 
-func (g *gateway) disk() store.Store {
+func (g *gateway) disk() Store {
 	g.t.Helper()
 	if g.dir == "" {
 		g.memory = g.memory.Reopen()
@@ -301,7 +296,7 @@ func (g *gateway) serve(w http.ResponseWriter, r *http.Request, by store.Owner, 
 	if err != nil {
 		return err
 	}
-	f.Ask(by)
+	f.Ask(by, false)
 	_, err = f.Serve(w, r, cache.ServeOptions{})
 	return err
 }
@@ -365,12 +360,11 @@ type logged struct {
 	log *script
 }
 
-func (o logged) Acquire(ctx context.Context, url feedurl.URL) (policy.Slot, error) {
-	slot, err := o.Client.Acquire(ctx, url)
-	if err != nil {
-		return nil, err
+func (o logged) Acquire(url feedurl.URL) policy.Slot {
+	if slot := o.Client.Acquire(url); slot != nil {
+		return loggedSlot{slot, o.log}
 	}
-	return loggedSlot{slot, o.log}, nil
+	return nil
 }
 
 type loggedSlot struct {

@@ -6,6 +6,7 @@ package cache_test
 import (
 	"context"
 	"errors"
+	"io"
 	"sync"
 	"testing"
 	"time"
@@ -14,10 +15,16 @@ import (
 	"github.com/feedpollard/pollard/cache/store/sqlite"
 )
 
+// Store is one that is open.
+type Store interface {
+	store.Store
+	io.Closer
+}
+
 // hooked is a store whose calls fail, wait, or return something else, as a test wants it. Calls
 // are named by their method.
 type hooked struct {
-	store.Store
+	Store
 
 	mu      sync.Mutex       // guards what follows
 	refused map[string]error // what calls fail with
@@ -84,20 +91,17 @@ func hookDone(ctx context.Context, s *hooked, call string, do func() error) erro
 	return err
 }
 
-func (s *hooked) Claim(ctx context.Context, c store.Claim) (store.Lease, error) {
-	return hook(ctx, s, "Claim", func() (store.Lease, error) { return s.Store.Claim(ctx, c) })
+// Claim is called Hop if the claims are of hops.
+func (s *hooked) Claim(ctx context.Context, claims []store.Claim) ([]store.Lease, error) {
+	call := "Claim"
+	if claims[0].Hop {
+		call = "Hop"
+	}
+	return hook(ctx, s, call, func() ([]store.Lease, error) { return s.Store.Claim(ctx, claims) })
 }
 
-func (s *hooked) ClaimDue(ctx context.Context, q store.DueQuery) (_ []store.Lease, wait time.Duration, _ error) {
-	leases, err := hook(ctx, s, "ClaimDue", func() (leases []store.Lease, err error) {
-		leases, wait, err = s.Store.ClaimDue(ctx, q)
-		return leases, err
-	})
-	return leases, wait, err
-}
-
-func (s *hooked) Hop(ctx context.Context, hop store.Hop) (time.Duration, error) {
-	return hook(ctx, s, "Hop", func() (time.Duration, error) { return s.Store.Hop(ctx, hop) })
+func (s *hooked) Due(ctx context.Context, q store.DueQuery) (store.Due, error) {
+	return hook(ctx, s, "Due", func() (store.Due, error) { return s.Store.Due(ctx, q) })
 }
 
 func (s *hooked) Commit(ctx context.Context, o store.Outcome) error {
@@ -122,14 +126,6 @@ func (s *hooked) Forget(ctx context.Context, id store.ID) error {
 
 func (s *hooked) Sweep(ctx context.Context, q store.SweepQuery) ([]store.ID, error) {
 	return hook(ctx, s, "Sweep", func() ([]store.ID, error) { return s.Store.Sweep(ctx, q) })
-}
-
-func (s *hooked) Trim(ctx context.Context, budget int64) ([]store.ID, error) {
-	return hook(ctx, s, "Trim", func() ([]store.ID, error) { return s.Store.Trim(ctx, budget) })
-}
-
-func (s *hooked) Configured(ctx context.Context) ([]store.ID, error) {
-	return hook(ctx, s, "Configured", func() ([]store.ID, error) { return s.Store.Configured(ctx) })
 }
 
 func (s *hooked) Restore(ctx context.Context, saved []store.Saved) error {
@@ -162,10 +158,6 @@ func (s *hooked) damage(record func(*store.Record), body func(*store.Body) error
 				if record != nil {
 					record(&(*result)[i])
 				}
-			}
-		case *store.Lease:
-			if record != nil {
-				record(&result.Record)
 			}
 		case *[]store.Lease:
 			for i := range *result {
@@ -215,7 +207,7 @@ func (s *hooked) setAway(away bool) *outage {
 		switch call {
 		case "Watch":
 			return nil
-		case "Claim", "ClaimDue":
+		case "Claim":
 			o.mu.Lock()
 			o.claims++
 			o.mu.Unlock()
@@ -233,7 +225,7 @@ func (o *outage) asked() int {
 }
 
 // sharedStore is a store of several nodes. It is closed after them.
-func sharedStore(t *testing.T) store.Store {
+func sharedStore(t *testing.T) *sqlite.Store {
 	db := sqlite.NewMemory(nil)
 	t.Cleanup(func() { db.Close() })
 	return db

@@ -148,13 +148,32 @@ func (f *Feed) note(h feedstate.HubState) {
 // poll under way on another node does not know of it yet, it learns with [Cache.storeReaders].
 func (f *Feed) setHub(h feedstate.HubState) {
 	f.note(h)
-	add := f.addNews()
+	add := f.addHubNews()
 	if add == nil {
 		return
 	}
 	ctx, cancel := context.WithTimeout(f.cache.open, hubTimeout)
 	defer cancel()
 	if f.cache.store.Touch(ctx, map[store.ID]store.Asked{f.id: {Ago: -1, FeedState: add}}) == nil {
-		f.newsStored()
+		f.hubStored()
 	}
+}
+
+// addHubNews returns what adds to the state of the feed what its hub has said, if the store does not know. Nil: it does.
+func (f *Feed) addHubNews() (add func(state []byte) []byte) {
+	s, hub := f.state.Load(), f.hub.Load()
+	if s.Feed.Push.State.With(hub) == s.Feed.Push.State {
+		return nil
+	}
+	return func(state []byte) []byte { return feedstate.AddHubState(state, hub) }
+}
+
+// hubStored records that the store has it.
+func (f *Feed) hubStored() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	old := f.state.Load()
+	next := *old
+	next.Feed.Push.State = old.Feed.Push.State.With(f.hub.Load())
+	f.setState(old, &next)
 }

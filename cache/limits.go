@@ -9,7 +9,6 @@ import (
 	"errors"
 	"net/http"
 	"net/netip"
-	"slices"
 	"sync"
 	"time"
 
@@ -19,7 +18,7 @@ import (
 	"golang.org/x/sync/semaphore"
 )
 
-// Two things are limited, and shared by the rank and owner of feeds: readers can invent any number of URLs.
+// Two things are limited, and shared by owners: readers can invent any number of URLs.
 //
 //	polls  that wait for their claim, and those in flight       [Cache.waiting], [Cache.inFlight]
 //	bytes  that arrive from origins, of large bodies            [inHand.receiving]
@@ -50,26 +49,13 @@ type inHand struct {
 	sending   readersLimit
 }
 
-// share returns whom the feed's polls count for: the better of what the store knows and who has asked since.
-func (f *Feed) share() store.Share {
-	s, owner := f.state.Load(), slices.Max(append(f.askedBy(), 0))
-	switch rank := owner.Rank(false); {
-	case f.configured():
-		return store.Share{Rank: store.RankOperator, Owner: store.Operator}
-	case s.Rank == 0 || rank < s.Rank:
-		return store.Share{Rank: rank, Owner: owner}
-	}
-	return store.Share{Rank: s.Rank, Owner: s.Owner}
-}
-
-// limit is a number of polls or bytes. Feeds of a rank leave an eighth of it to each better rank, and one
-// owner may take half of the rest, but for the operator. A request for more is refused at once.
+// limit is a number of polls or bytes, shared by owners. The last eighth is the operator's, and one other owner may take
+// half of the rest. A request for more is refused at once.
 type limit struct {
 	mu     sync.Mutex // guards what follows
 	size   int64
-	alone  bool // nothing is refused to a feed of a rank if that rank and better ones have nothing
+	alone  bool // nothing is refused while it is all unused
 	used   int64
-	ranks  [store.RankPublicNew + 1]int64
 	owners map[store.Owner]int64
 }
 
@@ -80,20 +66,15 @@ func (l *limit) resize(size int64) {
 	l.size = size
 }
 
-// most returns up to how much feeds of a rank may take what is left.
-func (l *limit) most(r store.Rank) int64 {
-	return max(1, l.size-int64(r-store.RankOperator)*max(1, l.size/8))
-}
-
-// try takes n, at most half of what feeds of the rank may take. It returns nil if the feed may not have it now.
-func (l *limit) try(by store.Share, n int64) (release func()) {
+// try takes n for an owner, at most half. It returns nil if the owner may not have it now.
+func (l *limit) try(by store.Owner, n int64) (release func()) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	most := l.most(by.Rank)
+	most := l.most(by)
 	half := max(1, most/2)
 	n = min(n, half)
-	fits := l.used+n <= most && (by.Rank == store.RankOperator || l.owners[by.Owner]+n <= half)
-	if !fits && !(l.alone && l.unused(by.Rank)) {
+	fits := l.used+n <= most && (by == store.Operator || l.owners[by]+n <= half)
+	if !fits && !(l.alone && l.used == 0) {
 		return nil
 	}
 	l.add(by, n)
@@ -104,32 +85,33 @@ func (l *limit) try(by store.Share, n int64) (release func()) {
 	}
 }
 
-// unused reports whether feeds of a rank, and of better ones, have nothing.
-func (l *limit) unused(r store.Rank) bool {
-	for _, used := range l.ranks[:r+1] {
-		if used > 0 {
-			return false
-		}
+// room returns how much more an owner may take.
+func (l *limit) room(by store.Owner) int64 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	most := l.most(by)
+	if by == store.Operator {
+		return max(0, most-l.used)
 	}
-	return true
+	return max(0, min(most-l.used, max(1, most/2)-l.owners[by]))
 }
 
-func (l *limit) add(by store.Share, n int64) {
+// most returns up to how much is taken before an owner may have more.
+func (l *limit) most(by store.Owner) int64 {
+	if by == store.Operator {
+		return l.size
+	}
+	return max(1, l.size-max(1, l.size/8))
+}
+
+func (l *limit) add(by store.Owner, n int64) {
 	l.used += n
-	l.ranks[by.Rank] += n
 	if l.owners == nil {
 		l.owners = make(map[store.Owner]int64)
 	}
-	if l.owners[by.Owner] += n; l.owners[by.Owner] == 0 {
-		delete(l.owners, by.Owner)
+	if l.owners[by] += n; l.owners[by] == 0 {
+		delete(l.owners, by)
 	}
-}
-
-// free returns how much feeds of a rank may take.
-func (l *limit) free(r store.Rank) int64 {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return max(0, l.most(r)-l.used)
 }
 
 // inUse returns how much is taken.
@@ -210,7 +192,7 @@ func (b *largeBody) reserve(ctx context.Context, f *Feed, size int64) error {
 		size = cmp.Or(f.rules().MaxBody, receivingSize)
 	}
 	for {
-		if b.release = f.cache.inHand.receiving.try(f.share(), size); b.release != nil {
+		if b.release = f.cache.inHand.receiving.try(f.owner(), size); b.release != nil {
 			return nil
 		}
 		if !sleep(ctx, tryAgain) {

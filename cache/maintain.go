@@ -22,15 +22,16 @@ const (
 	// sweepEvery is how often feeds without readers are forgotten, and bodies beyond the budget
 	// dropped.
 	sweepEvery = time.Hour
-	// forgetShielded is how long a shielded feed without readers is kept: as one that never gave a
-	// version, because its origin is near, and may have any number of URLs.
-	forgetShielded = forgetUnread
+	// forgetShielded is how long a shielded feed without readers is kept, as its origin is near, and may have any
+	// number of URLs: a day, and by what a daily reader may be late.
+	forgetShielded = 30 * time.Hour
+	// shieldKeys is how many feeds of a shield are kept that nobody asked for again.
+	shieldKeys = 1000
 	// forgetIdle is how long a feed with a version and without readers is kept, in units of
 	// [Settings.IdleAfter].
 	forgetIdle = 3
-	// forgetUnread is how long one is kept that never gave a version: a day, and by what a
-	// daily reader may be late.
-	forgetUnread = 30 * time.Hour
+	// forgetUnread is how long a feed without a version and without readers is kept.
+	forgetUnread = 3 * 24 * time.Hour
 	// trimEvery is how many bytes of bodies are stored, at most, before the store is held to its
 	// budget again.
 	trimEvery = 64 << 20
@@ -79,7 +80,7 @@ func (c *Cache) storeReaders(ctx context.Context) {
 	c.table.feeds.Range(func(_, v any) bool {
 		f := v.(*Feed)
 		second, by := f.asked.Load(), f.askedBy()
-		memo := f.addNews()
+		memo := f.addHubNews()
 		if (second != f.touched.Load() || len(by) > 0 || memo != nil) && f.state.Load().Known {
 			asked[f.id], seconds[f] = store.Asked{Ago: f.sinceAsked(now), Own: f.own.Load(), By: by, FeedState: memo}, second
 		}
@@ -96,7 +97,7 @@ func (c *Cache) storeReaders(ctx context.Context) {
 		f.touched.Store(second)
 		f.askersStored(asked[f.id].By)
 		if asked[f.id].FeedState != nil {
-			f.newsStored()
+			f.hubStored()
 		}
 	}
 }
@@ -110,7 +111,7 @@ func (c *Cache) sweep(ctx context.Context) {
 		return // the store does not know which feeds have to stay
 	}
 	ids, err := c.store.Sweep(ctx, store.SweepQuery{
-		Idle: forgetIdle * min(s.IdleAfter, math.MaxInt64/forgetIdle), Unread: forgetUnread, Shielded: forgetShielded,
+		Idle: forgetIdle * min(s.IdleAfter, math.MaxInt64/forgetIdle), Unread: forgetUnread, Shielded: forgetShielded, ShieldKeys: shieldKeys,
 	})
 	c.forgotten(ids)
 	if err != nil {
@@ -136,12 +137,17 @@ func (c *Cache) Crowded() bool { return c.crowded.Load() }
 func (c *Cache) trim(ctx context.Context) {
 	disk := c.settings.Load().Disk
 	c.written.Store(0)
-	trimmed, err := c.store.Trim(ctx, disk)
+	trimmed, err := c.store.Sweep(ctx, store.SweepQuery{Disk: disk})
+	for _, id := range trimmed { // readers who wait for one get it all the same
+		if f, ok := c.table.ids.Load(id); ok {
+			c.readLater(f.(*Feed))
+		}
+	}
 	if err != nil {
 		c.log().Error("feeds beyond the disk budget could not be dropped", errField(err))
 	}
 	if len(trimmed) > 0 {
-		c.log().Info("versions or records of feeds were dropped to stay within the disk budget", zap.Int("feeds", len(trimmed)), zap.Int64("disk", disk))
+		c.log().Info("feeds were forgotten to stay within the disk budget", zap.Int("feeds", len(trimmed)), zap.Int64("disk", disk))
 	}
 	totals, err := c.store.Totals(ctx)
 	if err != nil {

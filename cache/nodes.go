@@ -12,7 +12,6 @@ import (
 
 	"github.com/feedpollard/pollard/cache/feedstate"
 	"github.com/feedpollard/pollard/cache/store"
-	"github.com/feedpollard/pollard/policy"
 )
 
 const (
@@ -65,6 +64,10 @@ func (c *Cache) noticeChange(change store.Change) {
 	c.table.changes.Add(1)
 	if change.Forgotten || change.Lost {
 		c.settings.Load().recorded.Store(false) // it may be configured
+	}
+	if change.Token == 0 { // it may be due earlier: it was restored, or poked
+		c.again.Store(true)
+		c.wake(c.changed)
 	}
 	if change.Lost {
 		c.table.feeds.Range(func(_, v any) bool {
@@ -142,6 +145,10 @@ func (c *Cache) readBatch(ctx context.Context, feeds []*Feed) error {
 		records[found[i].ID] = &found[i]
 	}
 	for f, old := range before {
+		if records[f.id] == nil && old.Version != 0 && f.users.Load() > 0 { // readers are sent it
+			time.AfterFunc(changedRetry, func() { c.readLater(f) })
+			continue
+		}
 		replaced, err := f.replaceState(ctx, old, records[f.id])
 		if err == nil && !replaced {
 			err = f.reload(ctx)
@@ -176,21 +183,6 @@ func (f *Feed) updatedByPoll() bool {
 // readIfOutdated reads the record if the store has changed it during a poll.
 func (f *Feed) readIfOutdated() {
 	if f.outdated.Swap(false) {
-		f.cache.readLater(f)
-	}
-}
-
-// readIfPutOff reads the record if settings have put the poll off, in memory alone: those in force now may not.
-func (f *Feed) readIfPutOff() {
-	old := f.state.Load()
-	if old.DeferredUntil == 0 || old.Last.Winner != policy.HintPause && old.Last.Winner != policy.HintFloor {
-		return
-	}
-	next := *old
-	next.DeferredUntil = 0
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.setState(old, &next) {
 		f.cache.readLater(f)
 	}
 }

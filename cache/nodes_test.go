@@ -35,7 +35,7 @@ func node(t *testing.T, db store.Store, origin cache.Origin, settings cache.Sett
 // nodes are two gateways on a store, of which one has hooks, and the feed that they poll.
 type nodes struct {
 	one, other *gateway
-	shared     store.Store
+	shared     Store
 	db         *hooked // as the other node sees it
 	origin     *script
 	entries    atomic.Int64
@@ -140,8 +140,8 @@ func TestFirstPollOfLostNodeIsNotAwaitedForEver(t *testing.T) {
 		db := sharedStore(t)
 		id := sha256.Sum256([]byte(feedURL))
 		claim := store.Claim{ID: store.ID(id[:16]), URL: feedURL, Hold: time.Hour}
-		if lease, err := db.Claim(t.Context(), claim); err != nil || lease.Denied != "" {
-			t.Fatal(lease, err)
+		if leases, err := db.Claim(t.Context(), []store.Claim{claim}); err != nil || leases[0].Denied != "" {
+			t.Fatal(leases, err)
 		}
 		b := node(t, db, origin, cache.Settings{})
 		for i, patience := range []time.Duration{40 * time.Second, 0} { // the timeout of polls, and some

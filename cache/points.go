@@ -6,8 +6,6 @@ package cache
 import (
 	"context"
 	"fmt"
-	"maps"
-	"sync"
 	"time"
 
 	"github.com/feedpollard/pollard/cache/feedstate"
@@ -17,85 +15,22 @@ import (
 	"github.com/feedpollard/pollard/policy"
 )
 
-// hops are the redirects that wait for a site. Of its slots they take the next one, before other polls, and every
-// second one at most.
-type hops struct {
-	mu    sync.Mutex
-	sites map[string]*hopsOf
-}
-
-// hopsOf are those that wait for one site.
-type hopsOf struct {
-	waiting int
-	until   time.Duration // the next slot is for another poll until then, or until one has had it
-}
-
-// of returns those of a site. The caller holds the lock.
-func (h *hops) of(site string) *hopsOf {
-	if h.sites == nil {
-		h.sites = make(map[string]*hopsOf)
-	}
-	if h.sites[site] == nil {
-		h.sites[site] = new(hopsOf)
-	}
-	return h.sites[site]
-}
-
-// wait counts a redirect as waiting for a site until it is called with -1.
-func (h *hops) wait(site string, n int, now time.Duration) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.of(site).waiting += n
-	maps.DeleteFunc(h.sites, func(_ string, s *hopsOf) bool { return s.waiting == 0 && s.until <= now })
-}
-
-// take takes the next slot of a site, or returns how long it is for another poll.
-func (h *hops) take(site string, spacing, now time.Duration) (wait time.Duration) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	s := h.of(site)
-	if wait = s.until - now; wait <= 0 {
-		s.until = now + 2*spacing
-	}
-	return wait
-}
-
-// give gives the next slot of a site to a redirect again: another poll has had one, or the redirect could not use it.
-func (h *hops) give(site string) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if s := h.sites[site]; s != nil {
-		s.until = 0
-	}
-}
-
-// first are the sites whose next slot is for a redirect.
-func (h *hops) first(now time.Duration) (sites []string) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	for name, s := range h.sites {
-		if s.waiting > 0 && s.until <= now {
-			sites = append(sites, name)
-		}
-	}
-	return sites
-}
-
 // hop waits until a URL may be asked to which a redirect leads that is followed. The poll holds its place in flight.
 func (f *Feed) hop(ctx context.Context, to feedurl.URL, host policy.Host) (wait time.Duration, err error) {
 	c := f.cache
-	c.hops.wait(host.Site, 1, c.elapsed())
-	defer func() { c.hops.wait(host.Site, -1, c.elapsed()) }()
+	c.schedule.hopWaits(host.Site, 1, c.elapsed())
+	defer func() { c.schedule.hopWaits(host.Site, -1, c.elapsed()) }()
+	claim := store.Claim{Hop: true, ID: store.IDOf(to.String()), New: !f.Served(), Host: host}
 	for {
-		if wait = c.hops.take(host.Site, host.Spacing, c.elapsed()); wait <= 0 {
-			wait, err = c.store.Hop(ctx, store.Hop{To: store.IDOf(to.String()), New: !f.Served(), Host: host})
-			switch {
-			case err != nil:
+		if wait = c.schedule.takeHop(host.Site, host.Spacing, c.elapsed()); wait <= 0 {
+			leases, err := c.store.Claim(ctx, []store.Claim{claim})
+			if err != nil {
 				return 0, fmt.Errorf("following a redirect to %s: %w", to.Name(), err)
-			case wait <= 0:
+			}
+			if wait = leases[0].Wait; wait <= 0 {
 				return 0, nil
 			}
-			c.hops.give(host.Site)
+			c.schedule.giveHop(host.Site)
 		}
 		if end, ends := ctx.Deadline(); ends && wait > time.Until(end) || !sleep(ctx, wait) {
 			return wait, fmt.Errorf("the site redirects to %s, which must not be asked now", to.Name())
@@ -188,9 +123,9 @@ func (f *Feed) pointsTo(ctx context.Context, s *feedstate.State, to string) (*Fe
 func (c *Cache) recordTarget(ctx context.Context, s *feedstate.State, configured bool, to string) error {
 	k := feedstate.ParseKey(to)
 	rules := c.settings.Load().Rules(k)
-	saved := store.Saved{New: true, Record: store.Record{
-		ID: store.IDOf(to), URL: to, Hold: (&feedstate.State{}).LeaseTime(rules), Polled: -1, Asked: -1,
-		State: store.StateCold, Configured: configured, Host: c.origin.Host(k.URL()),
+	saved := store.Saved{New: true, Hold: (&feedstate.State{}).LeaseTime(rules), Record: store.Record{
+		ID: store.IDOf(to), URL: to, Polled: -1, Asked: -1, First: -1,
+		State: store.StateCold, Configured: configured, Site: c.origin.Host(k.URL()).Site,
 	}}
 	if configured {
 		saved.Asked = 0 // as for a configured feed: it is polled although it has no reader yet

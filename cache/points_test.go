@@ -56,7 +56,7 @@ func (g *gateway) feed(url string, headers ...string) *httptest.ResponseRecorder
 		g.t.Fatal(err)
 	}
 	for {
-		requested.Ask(g.by)
+		requested.Ask(g.by, false)
 		f := requested.Resolve(g.t.Context())
 		_, err := f.Serve(w, r, cache.ServeOptions{Pointed: f != requested})
 		if u, ok := err.(*cache.Unavailable); ok && u.Moved != "" && f.Resolve(g.t.Context()) != f {
@@ -532,7 +532,7 @@ func TestCircleAtOnce(t *testing.T) {
 		time.Sleep(2 * time.Hour)
 		for _, url := range both {
 			f := must(g.Feed(t.Context(), url))
-			f.Ask(g.by)
+			f.Ask(g.by, false)
 			f.PollIfDue()
 		}
 		for range 100 {

@@ -20,84 +20,47 @@ import (
 )
 
 const (
-	// maxQueued is how long a poll may wait for its claim before it is put off.
-	maxQueued = 5 * time.Minute
-	// maxPaused is the longest pause of a host whose end a poll waits for.
-	maxPaused = 15 * time.Second
-	// returnFor is how long a feed waits that was claimed although its host has as many
-	// requests in flight as it may.
-	returnFor = 30 * time.Second
 	// maxGap is how much longer than planned the time between two polls may count for what
 	// both of them saw: the feed was not watched in between, or a clock was wrong.
 	maxGap = 24 * time.Hour
 	// commitTimeout is how long a commit is retried. The claim covers that time, and
 	// committing the same outcome twice does no harm.
 	commitTimeout = 15 * time.Second
-	// unshielded is when the poll of a feed is tried again whose shield is not configured, if the feed's own interval
-	// is not shorter: it may be again, or another node has it.
-	unshielded = 10 * time.Minute
-	// retry is when a poll is tried again that did not get as far as its claim.
-	retry = time.Minute
 )
 
 // pollRequest is why a poll is made.
 type pollRequest struct {
-	poll   *inFlight
-	floor  time.Duration // above 0: by hand, and the last poll must be so long ago
-	pushed bool          // a push has caused it; floor is above 0
-	offer                // it has been claimed already, if that has a lease
+	// floor, if above 0, says that it is made by hand, or for another reason before the feed is due: the last poll must
+	// be so long ago.
+	floor time.Duration
 }
 
-// offer is a lease that the background's claim was granted.
-type offer struct {
-	lease  *store.Lease
-	leased time.Duration // when, as [Cache.elapsed] counts
-}
-
-// run is the life of a poll: claim, ask, classify, decide, commit, publish. It makes at most one
-// request to the feed's origin, redirects included, and none unless the store has durably granted it.
-func (f *Feed) run(ctx context.Context, e pollRequest) {
-	s, origin, rules := f.state.Load(), f.origin(), f.rules()
-	if wait, why := f.putOff(s, e, origin, rules); wait > 0 {
-		f.cancelPoll(ctx, e, wait, why)
-		return
-	}
-	claim := f.claim(ctx, origin, e, rules)
-	if claim == nil {
-		return
-	}
-	defer claim.release()
-	lease := claim.lease
+// run is the life of a poll that has been claimed: ask, classify, decide, commit, publish. It makes at most one
+// request to the feed's origin, redirects included.
+func (f *Feed) run(ctx context.Context, t *turn, lease *store.Lease) {
+	defer f.readIfOutdated()
+	defer f.finish(t.poll)
+	defer f.recoverPanic()
+	defer f.cache.wake(f.cache.schedule.more) // its places are free
+	defer t.release()
+	rules := f.rules()
 	var planned time.Duration
-	if e.floor > 0 {
-		planned = s.Due
+	if t.request.floor > 0 {
+		planned = f.state.Load().Due
 	}
-	s = f.granted(lease)
-	s.Unconditional = s.Doubtful(e.floor > 0, rules.OwnSite)
-	e.poll.send()
+	s := f.granted(lease)
+	s.Unconditional = s.Doubtful(t.poked, rules.OwnSite)
+	t.poll.send()
+	f.pinged.Store(false)
 	var large largeBody
 	defer large.done()
-	v, next, o := f.attempt(ctx, claim, s, e, planned, rules, &large)
-	o.Host = origin.Host(f.key.URL())
+	v, next, o := f.attempt(ctx, t, s, planned, rules, &large)
+	if t.poked && rules.OwnSite && !v.Good() {
+		next.Doubt() // the next one has to see what has changed
+	}
+	o.Site = t.host.Site
 	f.complete(ctx, s, &next, v, lease, o)
-}
-
-// putOff returns how long a poll that has not been claimed must wait, and why; 0: it need not.
-func (f *Feed) putOff(s *feedstate.State, e pollRequest, origin Origin, rules policy.Rules) (wait time.Duration, why string) {
-	if origin == nil {
-		return min(max(s.Feed.History.Interval, retry), unshielded), policy.HintPause
-	}
-	if wait = s.DeferredUntil - f.cache.elapsed(); e.lease != nil && wait > 0 {
-		return wait, s.Last.Winner
-	}
-	if e.floor > 0 {
-		return 0, ""
-	}
-	m := f.cache.moment()
-	if wait = s.Skipped(m); wait > 0 && !rules.OwnSite {
-		return wait, policy.HintSkipHours
-	}
-	return s.Raised(m.Wall, rules), policy.HintFloor
+	f.cache.schedule.answered(f.id, len(o.Pauses) > 0)
 }
 
 // recoverPanic logs a panic that did not become a failure of the poll. The feed's claim
@@ -119,7 +82,7 @@ func (f *Feed) granted(lease *store.Lease) *feedstate.State {
 	} else if s.Withheld() {
 		s.Version = lease.Version
 	}
-	if s.DeferredUntil, s.Gap = 0, s.Last.Pause; old.Known && old.Granted != feedstate.NeverGranted {
+	if s.Gap = s.Last.Pause; old.Known && old.Granted != feedstate.NeverGranted {
 		s.Gap = s.Granted - old.Granted // otherwise about as long ago as was planned
 	}
 	s.Gap, s.Wanted = min(s.Gap, s.Last.Pause+maxGap), f.expected.Swap(false)
@@ -132,21 +95,22 @@ func (f *Feed) granted(lease *store.Lease) *feedstate.State {
 // attempt makes the request, classifies the answer, and makes an outcome of it. A panic is a failure
 // like any other, of which nothing else counts: a poll that was claimed has an outcome, whatever the
 // origin sends.
-func (f *Feed) attempt(ctx context.Context, g *grant, s *feedstate.State, e pollRequest, planned time.Duration, rules policy.Rules, large *largeBody) (v feedstate.Classified, next feedstate.State, o store.Outcome) {
+func (f *Feed) attempt(ctx context.Context, t *turn, s *feedstate.State, planned time.Duration, rules policy.Rules, large *largeBody) (v feedstate.Classified, next feedstate.State, o store.Outcome) {
 	a := policy.Answer{Asked: f.cache.now(), URL: f.key.String()}
+	pushed := t.poked && f.pushed(s)
 	defer func() {
 		if p := recover(); p != nil {
 			f.cache.log().Error("poll panicked", f.cache.urlField(f.key.String()), zap.Any("panic", p), zap.ByteString("stack", debug.Stack()))
-			v = feedstate.Classified{Pushed: e.pushed, Result: status.ResultFailed, Answer: policy.Answer{
+			v = feedstate.Classified{Pushed: pushed, Result: status.ResultFailed, Answer: policy.Answer{
 				Asked: a.Asked, At: f.cache.now(), URL: f.key.String(), Pauses: a.Pauses, Failure: policy.FailureInternal,
 				Err: errors.New("the gateway cannot deal with the answer: see its log"),
 			}}
 			next, o = f.outcomeOf(s, v, planned, rules)
 		}
 	}()
-	a = f.ask(ctx, g, s, rules, large)
+	a = f.ask(ctx, t, s, rules, large)
 	v = f.classify(s, a)
-	v.Pushed = e.pushed
+	v.Pushed = pushed
 	f.point(ctx, s, &v)
 	f.cache.noticeNetwork(f, s, v.Answer)
 	next, o = f.outcomeOf(s, v, planned, rules)
@@ -175,54 +139,18 @@ func (f *Feed) classify(s *feedstate.State, a policy.Answer) feedstate.Classifie
 	return v
 }
 
-// cancelPoll ends a poll before anything was sent, and returns its lease if it has one.
-func (f *Feed) cancelPoll(ctx context.Context, e pollRequest, wait time.Duration, why string) {
-	if e.lease == nil {
-		f.deferPoll(wait, why, false)
-		return
-	}
-	wait = max(wait, time.Second)
-	s := f.adopt(e.lease.Record)
-	next := *s
-	next.DeferredUntil = 0
-	next.Override(f.cache.moment(), wait, why)
-	_ = f.commit(ctx, &next, e.lease, store.Outcome{In: wait}, false) // if that fails, the lease expires
-	f.publish(&next)
-}
-
-// deferPoll puts the next poll off, in memory only: it was not claimed. If the store knows why,
-// it may grant the poll earlier. It never brings a poll forward.
-func (f *Feed) deferPoll(wait time.Duration, why string, known bool) {
-	s := f.state.Load()
-	m := f.cache.moment()
-	if m.Elapsed+wait <= s.Due {
-		return
-	}
-	next := *s
-	next.Override(m, wait, why)
-	if !known {
-		next.DeferredUntil = next.Due
-	}
-	f.publish(&next)
-}
-
-// deferForStore puts the next poll off because the store refuses claims.
-func (f *Feed) deferForStore() {
-	f.deferPoll(storeRetry+time.Duration(2*f.cache.random()*float64(storeRetry)), policy.HintStore, true)
-}
-
 // ask makes the request.
-func (f *Feed) ask(ctx context.Context, g *grant, s *feedstate.State, rules policy.Rules, large *largeBody) policy.Answer {
+func (f *Feed) ask(ctx context.Context, t *turn, s *feedstate.State, rules policy.Rules, large *largeBody) policy.Answer {
 	c := f.cache
 	settings := c.settings.Load()
-	a := g.slot.Poll(ctx, policy.Ask{
+	a := t.slot.Poll(ctx, policy.Ask{
 		URL:         f.key.URL(),
 		Validators:  s.Validators(),
 		StartBy:     c.now().Add(feedstate.Grace),
 		Timeout:     rules.Timeout,
 		MaxBody:     rules.MaxBody,
 		Subscribers: settings.Subscribers(f.key.String()),
-		Standing:    standing(g.lease.Record),
+		Stranger:    f.owner() == store.Any,
 		EndAtMove:   !f.key.Shielded(),
 		Hop:         f.hop,
 		Large:       func(ctx context.Context, size int64) error { return large.reserve(ctx, f, size) },
@@ -264,7 +192,6 @@ func (f *Feed) outcomeOf(s *feedstate.State, v feedstate.Classified, planned tim
 	if next.NotBefore > s.NotBefore {
 		o.NotBefore = next.NotBefore - m.Elapsed
 	}
-	o.Hold = next.LeaseTime(rules) // of the plan that has just been made
 	if v.Body != nil {
 		next.Version = next.Feed.Version.Number
 		o.Body = &store.Body{Version: next.Version, Coding: v.Body.Coding, Data: v.Body.Data}

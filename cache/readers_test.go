@@ -422,7 +422,7 @@ func read(t *testing.T, format string, history []act, readers []*subscriber) str
 		b.spare = 3 * time.Hour
 	}
 	g := newWebGateway(t, b.answer)
-	g.by = store.OwnerOf(store.KindAddress, "192.168.1.2")
+	g.by = store.OwnerOf(store.KindNamed, "192.168.1.2")
 	g.rules(policy.DefaultRules())
 	g.open()
 	b.does(act{})

@@ -20,9 +20,9 @@ import (
 )
 
 var (
-	stranger  = store.OwnerOf(store.KindPublic, "192.0.2.0/24")
-	guest     = store.OwnerOf(store.KindAddress, "192.168.1.9")
-	household = store.OwnerOf(store.KindAddress, "192.168.1.7")
+	stranger  = store.Any
+	guest     = store.OwnerOf(store.KindNamed, "192.168.1.9")
+	household = store.OwnerOf(store.KindNamed, "192.168.1.7")
 )
 
 // askAs asks for a feed as a reader of an owner does.

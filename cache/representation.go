@@ -164,7 +164,7 @@ func (c *Cache) readStored(f *Feed, s *feedstate.State, coding version.Coding) (
 			if !c.memory.fits(body.Size) {
 				return opened{body: body}, nil
 			}
-			done := c.inHand.receiving.try(f.share(), body.Size)
+			done := c.inHand.receiving.try(f.owner(), body.Size)
 			if done == nil {
 				return opened{body: body}, nil
 			}

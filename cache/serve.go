@@ -136,7 +136,12 @@ func (f *Feed) readAgain(ctx context.Context, unread uint64, err error) bool {
 // worthWaiting reports whether a reader should wait for a poll: it is due, or there is nothing to
 // serve before it ends.
 func (f *Feed) worthWaiting(s *feedstate.State, now time.Duration) bool {
-	return s.DueAt(now) || s.Version == 0 && (f.underWay() != nil || f.polledByOtherNode(s)) || f.pushWaits(s, now)
+	return f.mayPoll(s, now) || f.pingWaits(s, now) || s.Version == 0 && (f.underWay() != nil || f.polledByOtherNode(s))
+}
+
+// pingWaits reports whether a ping has the feed polled for a reader, before it is due.
+func (f *Feed) pingWaits(s *feedstate.State, now time.Duration) bool {
+	return f.pinged.Load() && !s.Ended && s.Feed.History.Failures == 0 && s.NotBefore <= now && now-s.Granted >= f.rules().MinInterval
 }
 
 // refreshed waits for the poll that is due or under way, within bounds. The reader has waited before.
@@ -159,11 +164,13 @@ func (f *Feed) refresh(ctx context.Context, s *feedstate.State, now, waited time
 		return s, version.CacheStatus{}
 	}
 	var done bool
-	if s.Version != 0 && f.cache.storeAway.text() != "" {
-		// The poll finds out whether the store is back. Readers do not wait for that.
-	} else if s.Version != 0 {
+	free := f.cache.schedule.open(f.host().Site) - now // when the site may be asked
+	switch {
+	case s.Version != 0 && (free > pollTimeout || f.cache.storeAway.text() != ""):
+		// The poll waits for its site, or finds out whether the store is back. Readers do not wait for that.
+	case s.Version != 0:
 		done = p.wait(ctx, pollTimeout, now)
-	} else {
+	case free <= queueTimeout:
 		most := max(coldTimeout, f.rules().Timeout+feedstate.Grace) - waited
 		done = await(ctx, p.sent, min(queueTimeout, most)) && await(ctx, p.done, most)
 	}
@@ -172,14 +179,13 @@ func (f *Feed) refresh(ctx context.Context, s *feedstate.State, now, waited time
 }
 
 // requestFor returns the poll that a reader causes. If the version was damaged, it only waits for
-// MinInterval, and so it is if a push waits, and not for the time that was planned.
-func (f *Feed) requestFor(s *feedstate.State) pollRequest {
-	var e pollRequest
-	switch {
-	case s.Version == 0 && f.missing.Load() != 0:
+// MinInterval, and not for the time that was planned.
+func (f *Feed) requestFor(s *feedstate.State) (e pollRequest) {
+	if f.pinged.Load() {
 		e.floor = f.rules().MinInterval
-	case s.Version != 0 && !s.DueAt(f.cache.elapsed()): // a push waits
-		e.floor, e.pushed = f.pushedFloor(), true
+	}
+	if s.Version == 0 && f.missing.Load() != 0 {
+		e.floor = f.rules().MinInterval
 	}
 	return e
 }
@@ -277,6 +283,7 @@ func (f *Feed) headers(h http.Header, s *feedstate.State, how version.CacheStatu
 
 func (f *Feed) newTimedFields(s *feedstate.State, how version.CacheStatus, now time.Duration) *timedFields {
 	m := &timedFields{state: s, second: int64(now / time.Second), how: how}
+	s = f.held(s, now)
 	age := s.MaxAge(now, f.rules)
 	if f.key.Shielded() {
 		next := age

@@ -63,6 +63,9 @@ type Settings struct {
 	// Post sends a form to a hub. It returns the status of the response, and until when the hub asks
 	// not to be asked. A private feed is one at a private address.
 	Post func(ctx context.Context, hub feedurl.URL, form url.Values, private bool) (status int, until time.Time, err error)
+	// Listed returns the keys of feeds that are in subscription lists: they count for the operator, too. Nil: there are
+	// none.
+	Listed func() []string
 	// Observe is called after each poll, without locks held. Nil: nothing is called.
 	Observe func(Poll)
 	// Shown returns the URL that the log has for a key. Nil: the key itself.
@@ -72,9 +75,10 @@ type Settings struct {
 	Log       *zap.Logger // nil: nothing is logged
 
 	configured map[string]bool
-	recorded   *atomic.Bool    // the store has records of all of them
-	tried      func()          // called when that was tried
-	listable   <-chan struct{} // closed by the first call
+	listed     *atomic.Pointer[map[string]bool] // when they were recorded last
+	recorded   *atomic.Bool                     // the store has records of all of them
+	tried      func()                           // called when that was tried
+	listable   <-chan struct{}                  // closed by the first call
 }
 
 // filled returns the settings with their defaults.
@@ -98,6 +102,9 @@ func (s Settings) filled() *Settings {
 	if s.Client == nil {
 		s.Client = func(*http.Request) netip.Addr { return netip.Addr{} }
 	}
+	if s.Listed == nil {
+		s.Listed = func() []string { return nil }
+	}
 	if s.Observe == nil {
 		s.Observe = func(Poll) {}
 	}
@@ -107,7 +114,8 @@ func (s Settings) filled() *Settings {
 	if s.Forgotten == nil {
 		s.Forgotten = func([]string) {}
 	}
-	s.recorded = new(atomic.Bool)
+	s.recorded, s.listed = new(atomic.Bool), new(atomic.Pointer[map[string]bool])
+	s.listed.Store(new(map[string]bool))
 	listable := make(chan struct{})
 	s.tried, s.listable = sync.OnceFunc(func() { close(listable) }), listable
 	s.configured = make(map[string]bool, len(s.Feeds))
@@ -118,15 +126,11 @@ func (s Settings) filled() *Settings {
 }
 
 // Apply puts settings in force, for all feeds and at once. Times of next polls that were
-// decided under earlier rules stand, unless MinInterval has been raised. Polls that earlier settings
-// have put off in memory alone are looked at again.
+// decided under earlier rules stand, unless MinInterval has been raised.
 func (c *Cache) Apply(s Settings) {
 	c.settings.Store(s.filled())
-	c.table.feeds.Range(func(_, v any) bool {
-		v.(*Feed).readIfPutOff()
-		return true
-	})
 	c.inFlight.resize(int64(c.settings.Load().Polls))
+	c.again.Store(true) // more feeds may be prefetched
 	c.wake(c.changed)
 	c.wake(c.full) // the budget may be smaller
 }

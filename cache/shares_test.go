@@ -46,7 +46,7 @@ func TestInventedFeedsLeaveRoomForEstablishedOnes(t *testing.T) {
 			g.open()
 			strangers := func() {
 				for network := range 40 {
-					by := store.OwnerOf(store.KindPublic, fmt.Sprint(network))
+					by := store.Any
 					for i := range 10 {
 						hang.Go(func() { g.askAs(by, fmt.Sprintf("https://stranger%d.test/%d", 10*network+i, network)) })
 					}
@@ -63,7 +63,7 @@ func TestInventedFeedsLeaveRoomForEstablishedOnes(t *testing.T) {
 				synctest.Wait()
 				time.Sleep(20 * time.Second)
 			}
-			for i, by := range []store.Owner{store.OwnerOf(store.KindToken, "alice"), store.OwnerOf(store.KindAddress, "192.168.1.9"), store.Operator} {
+			for i, by := range []store.Owner{store.OwnerOf(store.KindNamed, "alice"), store.OwnerOf(store.KindNamed, "192.168.1.9"), store.Operator} {
 				url, began := fmt.Sprintf("https://origin%d.test/", i), time.Now()
 				if by == store.Operator {
 					g.settings.Feeds = []string{url}
@@ -96,12 +96,12 @@ func TestEveryThirdSlot(t *testing.T) {
 		g.origin.spacing = 2 * time.Second
 		g.open()
 		for network := range 100 {
-			go g.askAs(store.OwnerOf(store.KindPublic, fmt.Sprint(network)), fmt.Sprintf("https://origin.test/stranger/%d", network))
+			go g.askAs(store.Any, fmt.Sprintf("https://origin.test/stranger/%d", network))
 		}
 		time.Sleep(20 * time.Second)
 		before := g.origin.polls()
 		for i := range wanted {
-			go g.askAs(store.OwnerOf(store.KindToken, "alice"), fmt.Sprintf("https://origin.test/alice/%d", i))
+			go g.askAs(store.OwnerOf(store.KindNamed, "alice"), fmt.Sprintf("https://origin.test/alice/%d", i))
 		}
 		time.Sleep(time.Minute)
 		g.origin.mu.Lock()

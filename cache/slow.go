@@ -9,6 +9,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"github.com/feedpollard/pollard/internal/feedurl"
 	"github.com/feedpollard/pollard/internal/status"
 )
 
@@ -18,14 +19,18 @@ const longestRound = time.Hour
 // lookForSlow finds the sites whose pace does not fit their feeds. Each is logged once a day. It is called by
 // maintain alone.
 func (c *Cache) lookForSlow(ctx context.Context) {
-	sites, err := c.store.Slow(ctx, longestRound)
+	totals, err := c.store.Totals(ctx)
 	if err != nil {
 		return // in an hour again
 	}
 	var list []status.SlowSite
 	logged, now := make(map[string]time.Duration), c.elapsed()
-	for _, s := range sites {
-		slow := status.SlowSite{Site: s.Site, Feeds: s.Feeds, Round: status.Seconds(s.Round), Refuses: s.Refuses}
+	for _, s := range totals.Sites {
+		round := time.Duration(s.Feeds) * c.spacingOf(s.Site)
+		if round <= longestRound && !s.Refuses {
+			continue
+		}
+		slow := status.SlowSite{Site: s.Site, Feeds: s.Feeds, Round: status.Seconds(round), Refuses: s.Refuses}
 		list = append(list, slow)
 		at, known := c.slowLogged[s.Site]
 		if !known || now-at >= 24*time.Hour {
@@ -36,4 +41,13 @@ func (c *Cache) lookForSlow(ctx context.Context) {
 	}
 	c.slowLogged = logged
 	c.slow.Store(&list)
+}
+
+// spacingOf returns the spacing of a site's own host; 0 if it cannot be told.
+func (c *Cache) spacingOf(site string) time.Duration {
+	u, err := feedurl.Parse("https://" + site + "/")
+	if err != nil {
+		return 0
+	}
+	return c.origin.Host(u).Spacing
 }

@@ -140,13 +140,13 @@ func TestBodyThatGoesWhileItIsSent(t *testing.T) {
 			w, broken := get(func() {
 				time.Sleep(time.Second)
 				id := store.IDOf(feedURL)
-				lease, err := g.store.Claim(t.Context(), store.Claim{ID: id, URL: feedURL, Hold: time.Hour, Floor: time.Nanosecond})
-				if err != nil || lease.Denied != "" {
-					t.Fatal(lease.Denied, err)
+				leases, err := g.store.Claim(t.Context(), []store.Claim{{ID: id, URL: feedURL, Hold: time.Hour, Floor: time.Nanosecond}})
+				if err != nil || leases[0].Denied != "" {
+					t.Fatal(leases, err)
 				}
 				same, err := store.ReadBody(t.Context(), &g.store, id)
 				if same.Version = 2; err == nil {
-					err = g.store.Commit(t.Context(), store.Outcome{ID: id, Token: lease.Token, In: time.Hour, Hold: time.Hour, Body: &same})
+					err = g.store.Commit(t.Context(), store.Outcome{ID: id, Token: leases[0].Token, In: time.Hour, Body: &same})
 				}
 				if err != nil {
 					t.Fatal(err)
@@ -156,7 +156,7 @@ func TestBodyThatGoesWhileItIsSent(t *testing.T) {
 				t.Errorf("%q: replaced while it was sent: %d of %d bytes, %v", accept, w.Body.Len(), want.Body.Len(), broken)
 			}
 			w, broken = get(func() {
-				if ids, err := g.store.Trim(t.Context(), 0); err != nil || len(ids) != 1 {
+				if ids, err := g.store.Sweep(t.Context(), store.SweepQuery{Disk: 1}); err != nil || len(ids) != 1 {
 					t.Fatal(ids, err)
 				}
 			})

@@ -32,7 +32,7 @@ func (c *Cache) Status(ctx context.Context, key string) (status.Feed, error) {
 // next is the last ID; more reports whether there may be others.
 func (c *Cache) Statuses(ctx context.Context, after store.ID, limit int) (list []status.Feed, next store.ID, more bool, err error) {
 	c.awaitConfigured(ctx)
-	records, err := c.store.Records(ctx, after, limit)
+	records, err := c.store.Records(ctx, after, limit, false)
 	if err != nil {
 		return nil, after, false, err
 	}
@@ -57,7 +57,8 @@ func (c *Cache) describeAll(records []store.Record) []status.Feed {
 		if f := c.InMemory(r.URL); f != nil {
 			list = append(list, c.describe(f.key, f.shown(), f.sinceAsked(now), pauses))
 		} else {
-			list = append(list, c.describe(feedstate.ParseKey(r.URL), feedstate.Of(r, now), r.Asked, pauses))
+			f := newFeed(c, r.URL, feedstate.Of(r, now))
+			list = append(list, c.describe(f.key, f.held(f.state.Load(), now), r.Asked, pauses))
 		}
 	}
 	return list
@@ -103,10 +104,16 @@ func (f *Feed) describe() status.Feed {
 	return out
 }
 
-// shown returns the state that people see. Before the first decision, it has the reason why
-// the first poll has not been made.
+// shown returns the state that people see: with the reason why the feed is not polled although it is due.
 func (f *Feed) shown() *feedstate.State {
 	s, p := f.latest()
+	now := f.cache.elapsed()
+	s = f.held(s, now)
+	if _, offline := f.cache.offline.is(); offline && s.Last.Winner == policy.HintUnsent {
+		none := *s
+		none.Last.Winner = policy.HintOffline // it is not this site
+		s = &none
+	}
 	if s.Last.Winner != "" || p == nil {
 		return s
 	}
@@ -123,8 +130,12 @@ func (f *Feed) shown() *feedstate.State {
 // describe returns the status of a feed that a reader has asked for so long ago; negative: never.
 func (c *Cache) describe(k feedstate.Key, s *feedstate.State, asked time.Duration, pauses func() []policy.Pause) status.Feed {
 	now := c.elapsed()
-	configured := c.isConfigured(k.String())
 	state := c.stateOf(k.String(), s)
+	if s.Poked && !s.Ended {
+		poked := *s
+		poked.Override(c.moment(), s.Due-now, policy.HintPoke)
+		s = &poked
+	}
 	var pause *status.Pause
 	known := s.Last.Winner == policy.HintHostCooldown
 	if !s.Ended && (s.Due <= now || known) && !k.Shielded() {
@@ -142,7 +153,7 @@ func (c *Cache) describe(k feedstate.Key, s *feedstate.State, asked time.Duratio
 	}
 	m, f, id, decision := &s.Feed, &s.Last, store.IDOf(k.String()), s.Decision()
 	out := status.Feed{
-		ID: hex.EncodeToString(id[:]), URL: feedurl.Shown(k.String()), Alias: feedurl.Shown(s.Points), State: state, Configured: configured,
+		ID: hex.EncodeToString(id[:]), URL: feedurl.Shown(k.String()), Alias: feedurl.Shown(s.Points), State: state, Configured: c.settings.Load().configured[k.String()],
 		Winner: f.Winner, Considered: decision.Considered, Hints: redacted(m.History.Hints),
 		LastPoll: f.At, LastStatus: f.Status, LastResult: f.Result, LastFailure: f.Failure, LastError: feedurl.RedactText(f.Error),
 		Failures: m.History.Failures, Site: f.Site != nil && s.Version == 0 && f.Failure == policy.FailureNotFeed, Polls: f.Polls.All(),
@@ -202,7 +213,11 @@ func (c *Cache) stateOf(key string, s *feedstate.State) status.State {
 	return s.Shown(c.isConfigured(key), c.elapsed())
 }
 
-func (c *Cache) isConfigured(key string) bool { return c.settings.Load().configured[key] }
+// isConfigured reports whether a feed is the operator's: configured or listed.
+func (c *Cache) isConfigured(key string) bool {
+	s := c.settings.Load()
+	return s.configured[key] || (*s.listed.Load())[key]
+}
 
 // Changes is the usual time between two entries of a feed; 0: not known.
 func (c *Cache) Changes(key string) time.Duration {

@@ -20,7 +20,7 @@ func TestStatusHasNoCredentials(t *testing.T) {
 	s.Feed.History.Hints = policy.Hints{Self: url, NewFeedURL: url, Hubs: []string{url}}
 	s.Last.Error = "asking " + url + ": refused"
 	c := &Cache{sinceStart: newClock(time.Now, nil)}
-	c.settings.Store(&Settings{})
+	c.settings.Store(Settings{}.filled())
 	out, err := json.Marshal(c.describe(feedstate.ParseKey("shield:x "+url), s, -1, nil))
 	if err != nil || strings.Contains(string(out), secret) || strings.Count(string(out), "x.example") < 6 {
 		t.Errorf("%s, %v", out, err)

@@ -26,10 +26,6 @@ const (
 	// takes failures over a time of offlineAfter.
 	offlineAfter = 2 * time.Minute
 	knownFor     = 24 * time.Hour
-	// offlineRetry is how long polls are put off while offline. With few hosts it may be they
-	// that are down: then it grows to maxOfflineRetry.
-	offlineRetry    = time.Minute
-	maxOfflineRetry = 5 * time.Minute
 )
 
 // offline is the state in which no host can be reached. No feed fails because of it.
@@ -110,25 +106,9 @@ func (o *offline) allFailed(now time.Duration) bool {
 	return true
 }
 
-// wait returns how long polls are put off from now on; 0: they are not.
-func (o *offline) wait(now time.Duration, random float64) time.Duration {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if !o.on {
-		return 0
-	}
-	wait := offlineRetry
-	if len(o.failed) < offlineHosts {
-		wait = min(max(wait, (now-o.since)/10), maxOfflineRetry)
-	}
-	return wait + time.Duration(float64(wait)*random/2)
-}
-
 // moment is now, as far as it concerns what becomes of a feed.
 func (c *Cache) moment() feedstate.Moment {
-	m := feedstate.Moment{Wall: c.now(), Elapsed: c.elapsed(), Random: c.random()}
-	m.Offline = c.offline.wait(m.Elapsed, m.Random)
-	return m
+	return feedstate.Moment{Wall: c.now(), Elapsed: c.elapsed(), Random: c.random()}
 }
 
 // is reports whether it is the state, and since when.
@@ -147,13 +127,13 @@ func (c *Cache) noticeNetwork(f *Feed, s *feedstate.State, a policy.Answer) {
 	switch {
 	case !a.Unsent():
 		if a.Status != 0 && c.offline.answer(host, c.elapsed()) {
-			c.log().Info("the network is back, polls go on")
+			c.log().Info("the network is back")
 			c.wake(c.changed)
 		}
 	// Names that a reader invents prove nothing about the network.
 	case a.Failure != policy.FailureAddress && (s.Version != 0 || f.configured()):
 		if c.offline.fail(host, a, c.elapsed()) {
-			c.log().Warn("no host can be reached: polls wait until one can, readers get what is stored")
+			c.log().Warn("no host can be reached: polls are tried each ten minutes, readers get what is stored")
 		}
 	}
 }
@@ -168,6 +148,8 @@ const (
 	// that hangs returns no error.
 	storeTimeout = 10 * time.Second
 )
+
+var errStoreAway = errors.New("the store refuses writes")
 
 var errClaimTimeout = errors.New("the store has not answered a claim for 10 seconds")
 
@@ -226,6 +208,14 @@ func (c *Cache) mayClaim() bool {
 	}
 	next := s.next.Load()
 	return int64(now) >= next && s.next.CompareAndSwap(next, int64(now+storeRetry))
+}
+
+// untilClaim returns how long no claim is to be made, as the store is away; 0 if one may be.
+func (c *Cache) untilClaim() time.Duration {
+	if c.storeAway.text() == "" {
+		return 0
+	}
+	return max(0, time.Duration(c.storeAway.next.Load())-c.elapsed())
 }
 
 // unreadableInterval is the least time between two lines of the log about failed reads.

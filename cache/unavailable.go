@@ -47,12 +47,13 @@ func (f *Feed) Unavailable() *Unavailable {
 // unavailable returns why a feed has no version, by what [Feed.latest] returns.
 func (f *Feed) unavailable(s *feedstate.State, p *inFlight) *Unavailable {
 	now := f.cache.elapsed()
+	s = f.held(s, now)
 	u := &Unavailable{Status: statusCode(s.Last.Failure), Reason: reasonFor(s.Last.Failure, s.Last.Error), RetryAfter: max(s.Left(now, f.rules), time.Second), Site: s.Last.Site}
 	switch {
 	case s.Points != "":
 		u.Status, u.Moved, u.Reason = http.StatusBadGateway, s.Points, "the feed redirects in a circle"
 	case p != nil && s.Last.At.IsZero():
-		u.Status, u.RetryAfter = http.StatusServiceUnavailable, queueTimeout
+		u.Status, u.RetryAfter = http.StatusServiceUnavailable, max(queueTimeout, f.cache.schedule.open(f.host().Site)-now)
 		u.Queued = true // it may have come to its turn in this moment
 		u.Reason = "the feed's first poll is under way: try again in a moment"
 		select {
@@ -62,10 +63,12 @@ func (f *Feed) unavailable(s *feedstate.State, p *inFlight) *Unavailable {
 		}
 	case s.Last.At.IsZero() && s.Last.Winner != "":
 		u.Status = http.StatusServiceUnavailable
-		u.Queued = s.Last.Winner == policy.HintHostSlot || s.Last.Winner == policy.HintAddress
 		u.Reason = "the feed's first poll has to wait: " + status.HintMeaning(s.Last.Winner)
 	case s.Last.At.IsZero() && s.Due > now && !f.polledByOtherNode(s):
 		u.Status, u.Reason = http.StatusServiceUnavailable, "the feed cannot be polled yet: its site was asked for it not long ago"
+	case s.Last.At.IsZero() && f.mayPoll(s, now):
+		u.Status, u.Queued, u.Reason = http.StatusServiceUnavailable, true, "the feed's first poll waits for its turn: try again in a moment"
+		u.RetryAfter = max(u.RetryAfter, f.cache.schedule.open(f.host().Site)-now)
 	case s.Last.At.IsZero():
 		u.Status, u.Reason = http.StatusServiceUnavailable, "the feed's first poll has not been answered yet"
 	case s.Last.Failure == policy.FailureNone && f.missing.Load() != 0:

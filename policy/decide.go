@@ -22,14 +22,14 @@ const (
 	completeInterval = 7 * 24 * time.Hour // of a show that is complete: shows are revived
 	unaskedInterval  = 24 * time.Hour     // between unconditional requests that are answered with 304
 	maxJitter        = 30 * time.Minute
-	unsentInterval   = time.Minute   // first retry of a poll that sent nothing
-	maxUnsent        = time.Hour     // last retries of it
-	leastUnvalidated = 4 * time.Hour // between whole downloads that no hint asks for more often
-	unheededLimit    = 3             // full answers in a row after which validators count as absent
-	rhythmShare      = 12            // polls per gap between entries
-	quietShare       = 4             // of the time without a new entry that counts as a gap
-	passingShare     = 4             // retries per interval after a failure that may pass
-	leastDated       = 3             // entries with a date that make a rhythm
+	unsentInterval   = time.Minute      // first retry of a poll that sent nothing
+	maxUnsent        = 10 * time.Minute // last retries of it
+	leastUnvalidated = 4 * time.Hour    // between whole downloads that no hint asks for more often
+	unheededLimit    = 3                // full answers in a row after which validators count as absent
+	rhythmShare      = 12               // polls per gap between entries
+	quietShare       = 4                // of the time without a new entry that counts as a gap
+	passingShare     = 4                // retries per interval after a failure that may pass
+	leastDated       = 3                // entries with a date that make a rhythm
 )
 
 // Decide returns when a feed may be polled next. The history is the result of

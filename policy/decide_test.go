@@ -453,14 +453,14 @@ func TestUnsentIsTriedAgainSoon(t *testing.T) {
 	for _, failure := range []Failure{FailureAddress, FailureDNS, FailureConnect, FailureTimeout} {
 		h := History{Failures: 5, Answered: true, Interval: 12 * time.Hour}
 		a := Answer{At: noon, Failure: failure}
-		for n, want := range []time.Duration{time.Minute, 2 * time.Minute, 4 * time.Minute, 8 * time.Minute, 16 * time.Minute, 32 * time.Minute, time.Hour, time.Hour} {
+		for n, want := range []time.Duration{time.Minute, 2 * time.Minute, 4 * time.Minute, 8 * time.Minute, 10 * time.Minute, 10 * time.Minute} {
 			h = h.Update(a, nil, false)
 			if d := Decide(DefaultRules(), h, a, noon, 0); d.Interval != want || d.Winner != HintUnsent {
 				t.Errorf("%s, %d times: %v by %s, want %v", failure, n+1, d.Interval, d.Winner, want)
 			}
 		}
-		if d := Decide(DefaultRules(), h, a, noon, 0.5); d.Interval != 63*time.Minute {
-			t.Errorf("with jitter: %v, want 63m", d.Interval)
+		if d := Decide(DefaultRules(), h, a, noon, 0.5); d.Interval != 10*time.Minute+30*time.Second {
+			t.Errorf("with jitter: %v, want 10m30s", d.Interval)
 		}
 		a.Asked = noon.Add(-time.Second) // a redirect led there: its origin has been asked
 		if d := Decide(DefaultRules(), h, a, noon, 0); d.Winner != HintBackOff {

@@ -33,6 +33,7 @@ const (
 	HintHostCooldown    = "host-cooldown" // the pause of the whole host
 	HintHostSlot        = "host-slot"     // the host's next slot
 	HintUnsent          = "unsent"        // a poll of which nothing was sent is repeated soon
+	HintPoke            = "poke"          // someone has asked for a poll
 	HintPause           = "pause"         // a poll cannot be made yet
 	HintGone            = "gone"          // 410: never
 	HintMoved           = "moved"         // a permanent redirect: max_interval

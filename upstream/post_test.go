@@ -11,7 +11,6 @@ import (
 	"net/netip"
 	"net/url"
 	"strings"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -169,38 +168,6 @@ func TestPostPacing(t *testing.T) {
 		time.Sleep(time.Hour)
 		if status, _ := post("https://hub.test/"); status != 202 {
 			t.Errorf("after the pause: %d", status)
-		}
-	})
-}
-
-// However many names of hubs lead to one address, it is asked as slowly as by polls of new feeds.
-func TestPostsWaitForTheirTurnAtAnAddress(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var mu sync.Mutex
-		var dialed []time.Time
-		c := new(memnet).lookedUp(t, Settings{}, func(string) []netip.Addr { return []netip.Addr{netip.MustParseAddr("93.184.216.34")} },
-			func(netip.Addr) string {
-				mu.Lock()
-				defer mu.Unlock()
-				dialed = append(dialed, time.Now())
-				return ""
-			})
-		var posts sync.WaitGroup
-		for i := range 400 {
-			posts.Go(func() {
-				if _, _, err := c.Post(t.Context(), feedurl.MustParse(fmt.Sprintf("https://h%d.site%d.example/", i, i)), form, false); err == nil {
-					t.Error("nothing listens there")
-				}
-			})
-		}
-		posts.Wait()
-		if len(dialed) != 400 {
-			t.Errorf("%d connections", len(dialed))
-		}
-		for i, at := range dialed {
-			if most := unknownAtOnce + 1 + unknownRate*at.Sub(dialed[0]).Seconds(); float64(i+1) > most {
-				t.Fatalf("%d connections in %v", i+1, at.Sub(dialed[0]))
-			}
 		}
 	})
 }

@@ -7,7 +7,6 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
-	"fmt"
 	"maps"
 	"net"
 	"net/http"
@@ -17,7 +16,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/feedpollard/pollard/internal/feedurl"
 	"github.com/feedpollard/pollard/internal/origintest"
@@ -264,39 +262,6 @@ func TestProxyGuard(t *testing.T) {
 	}
 	if _, err := lookupPublic(t.Context(), "feeds.onion"); err == nil {
 		t.Error("a name of an onion service was looked up")
-	}
-}
-
-// Requests through a proxy are spaced by the addresses of their hosts, and not by that of the proxy.
-func TestProxySpacesByTheHosts(t *testing.T) {
-	c := proxied(t, map[string]string{"*": "http://93.184.216.1:3128"})
-	var last byte
-	c.lookup = func(_ context.Context, name string) ([]netip.Addr, error) {
-		if name == "one.test" {
-			return []netip.Addr{netip.MustParseAddr("93.184.216.34")}, nil
-		}
-		last++
-		return []netip.Addr{netip.AddrFrom4([4]byte{8, last, 8, 8})}, nil
-	}
-	turn := func(url string) time.Duration {
-		s, err := c.Acquire(t.Context(), feedurl.MustParse(url))
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer s.Release()
-		return s.Turn(t.Context(), policy.StandingNew)
-	}
-	waits := 0
-	for i := range 256 {
-		if wait := turn(fmt.Sprintf("http://h%d.test/", i)); wait > 0 {
-			t.Errorf("host %d of 256 with addresses of their own waits for %v", i, wait)
-		}
-		if turn(fmt.Sprintf("http://one.test/%d", i)) > 0 {
-			waits++
-		}
-	}
-	if waits < 200 {
-		t.Errorf("%d of 256 requests to one host wait", waits)
 	}
 }
 

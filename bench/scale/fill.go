@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
@@ -21,7 +22,6 @@ import (
 	"github.com/feedpollard/pollard/cache/store/sqlite"
 	"github.com/feedpollard/pollard/internal/feedurl"
 	"github.com/feedpollard/pollard/internal/origintest"
-	"github.com/feedpollard/pollard/policy"
 	"github.com/feedpollard/pollard/upstream"
 )
 
@@ -40,7 +40,10 @@ func (n *node) fill() {
 	rig.Check(os.MkdirAll(n.dir, 0o755))
 	began := time.Now()
 	templates := n.templates()
-	var db store.Store
+	var db interface {
+		store.Store
+		io.Closer
+	}
 	if n.postgres == "" {
 		db = rig.Must(sqlite.Open(filepath.Join(n.dir, "store"), sqlite.Options{}))
 	} else {
@@ -63,7 +66,7 @@ func (n *node) record(i int, template *store.Saved) store.Saved {
 	s := *template
 	s.URL = n.url(i)
 	u := rig.Must(feedurl.Parse(s.URL))
-	s.Host = policy.Host{Site: u.Name(), Spacing: template.Host.Spacing}
+	s.Site = u.Site()
 	s.ID = store.IDOf(s.URL)
 	s.FeedState = bytes.ReplaceAll(template.FeedState, []byte(template.URL), []byte(s.URL))
 	s.Asked = time.Duration(rand.Int64N(int64(24 * time.Hour)))
@@ -103,12 +106,12 @@ func (n *node) templates() (saved []store.Saved) {
 	for i := range kinds {
 		f := rig.Must(c.Feed(ctx, fmt.Sprintf("http://template-%d.example/weblog/feeds/index.xml", i)))
 		for range polls {
-			f.Ask(0)
+			f.Ask(0, true)
 			rig.Must(f.Serve(httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, "/", nil), cache.ServeOptions{}))
 			now = now.Add(apart)
 		}
 	}
-	for _, r := range rig.Must(db.Records(ctx, store.ID{}, kinds)) {
+	for _, r := range rig.Must(db.Records(ctx, store.ID{}, kinds, false)) {
 		body := rig.Must(store.ReadBody(ctx, db, r.ID))
 		saved = append(saved, store.Saved{Record: r, Body: &body})
 	}

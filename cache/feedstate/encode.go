@@ -46,7 +46,7 @@ func (s *State) EncodePollState() ([]byte, error) {
 	h := &s.Feed.History
 	last := s.Last
 	b, err := json.Marshal(&storedPollState{last, h.Unsent, h.Failures, h.Refusals, h.Unheeded, h.Interval})
-	if last.Site = nil; err == nil && !s.Rank.Established() && len(b) > maxNew/4 {
+	if last.Site = nil; err == nil && s.small() && len(b) > maxNew/4 {
 		b, err = json.Marshal(&storedPollState{last, h.Unsent, h.Failures, h.Refusals, h.Unheeded, h.Interval})
 	}
 	if err == nil && len(b) > maxEncoded {
@@ -59,7 +59,7 @@ func (s *State) EncodePollState() ([]byte, error) {
 // If it is too large, it loses what the next poll can do without.
 func (s *State) EncodeFeedState() ([]byte, error) {
 	m, limit := &s.Feed, maxEncoded
-	if !s.Rank.Established() {
+	if s.small() {
 		if limit = maxNew * 3 / 4; len(m.Validators.ETag) > maxNewTag {
 			m.Validators.ETag, m.Version.OriginTag = "", ""
 		}
@@ -90,6 +90,9 @@ func (s *State) EncodeFeedState() ([]byte, error) {
 	return b, nil
 }
 
+// small reports whether little is remembered of the feed: it counts for strangers, or for nobody yet.
+func (s *State) small() bool { return !s.Configured && (s.Owner == 0 || s.Owner == store.Any) }
+
 func (m feedState) encode() ([]byte, error) {
 	m.History.Failures, m.History.Refusals, m.History.Unheeded, m.History.Interval, m.History.Unsent = 0, 0, 0, 0, 0
 	m.convert(textOf)
@@ -98,12 +101,15 @@ func (m feedState) encode() ([]byte, error) {
 
 // Of returns the state that a record describes, which was read at an elapsed time.
 func Of(r store.Record, now time.Duration) *State {
-	s := &State{Known: true, Rank: r.Rank, Owner: r.Owner, Configured: r.Configured, Points: r.Points, Version: r.Version, Ended: r.In == store.Ended, Granted: NeverGranted}
+	s := &State{Known: true, Owner: r.Owner, Poked: r.Poked, Configured: r.Configured, Points: r.Points, Version: r.Version, Ended: r.In == store.Ended, Granted: NeverGranted, First: NeverGranted}
 	if !s.Ended {
 		s.Due = now + r.In
 	}
 	if r.Polled >= 0 {
 		s.Granted = now - r.Polled
+	}
+	if r.First >= 0 {
+		s.First = now - r.First
 	}
 	if r.NotBefore > 0 {
 		s.NotBefore = now + r.NotBefore
@@ -112,7 +118,7 @@ func Of(r store.Record, now time.Duration) *State {
 	if err != nil {
 		// One damaged record must not take the schedule with it. Its version, of which
 		// nothing is known, has to be fetched again.
-		*s = State{Known: true, Rank: s.Rank, Owner: s.Owner, Configured: s.Configured, Points: s.Points, Due: s.Due, Ended: s.Ended, Granted: s.Granted, NotBefore: s.NotBefore}
+		*s = State{Known: true, Owner: s.Owner, Poked: s.Poked, Configured: s.Configured, Points: s.Points, Due: s.Due, Ended: s.Ended, Granted: s.Granted, NotBefore: s.NotBefore}
 		s.Last = pollState{Result: status.ResultFailed, Failure: policy.FailureStore, Error: err.Error()}
 		s.Feed.Version.Number = r.Version
 	}
@@ -164,23 +170,24 @@ func decodeFeedState(b []byte) (m feedState, err error) {
 
 // A Summary is what a list shows of a feed, read from its record without the rest.
 type Summary struct {
-	Groups      []GroupDay
+	Askers      []store.Owner
 	Title, From string // of the version, see [State.From]
 	Failures    int
 	Incident    status.Incident
 }
 
 // SummaryOf returns the summary of a feed. It leaves out damaged parts.
-func SummaryOf(r *store.Record) (s Summary) {
+func SummaryOf(r *store.Record, now time.Time) (s Summary) {
 	var m struct {
-		Groups   []GroupDay
+		Groups   []groupDay
 		Alias    string
 		Version  struct{ Title, From string }
 		Incident status.Incident
 	}
 	_ = json.Unmarshal(withNames(r.FeedState), &m)
 	_ = json.Unmarshal(r.PollState, &s) // the failures
-	s.Groups, s.Title, s.From, s.Incident = m.Groups, m.Version.Title, cmp.Or(r.Points, m.Alias, m.Version.From), m.Incident
+	s.Askers = append(ownersOf(r.Askers), askersOf(m.Groups, now)...)
+	s.Title, s.From, s.Incident = m.Version.Title, cmp.Or(r.Points, m.Alias, m.Version.From), m.Incident
 	return s
 }
 

@@ -4,66 +4,60 @@
 package feedstate
 
 import (
-	"crypto/sha256"
-	"encoding/binary"
-	"slices"
+	"time"
+
+	"github.com/feedpollard/pollard/cache/store"
 )
 
-// Group names the readers that are admitted in one way, such as by a token of a gateway. A feed
-// remembers for 30 days which groups asked for it, whichever handler served them.
-type Group uint64
-
-// GroupOf returns the group of a text, which cannot be read from it.
-func GroupOf(text string) Group {
-	sum := sha256.Sum256([]byte(text))
-	return Group(binary.BigEndian.Uint64(sum[:]))
+// groupDay is a group of readers that asked for a feed, such as those with a token of a gateway, and the last day on
+// which they did. The edition before had them in the state of a feed, apart from its askers.
+type groupDay struct {
+	Group uint64 `json:"group"`
+	Day   int64  `json:"day"` // counted from 1970
 }
 
-const (
-	groupDays = 30 // for how many days a group counts
-	maxGroups = 16 // of a feed; the one that asked the longest ago is forgotten first
-)
+// askedDays is for how many days an asker counts.
+const askedDays = 30
 
-// GroupDay is a group, and the last day on which its readers asked.
-type GroupDay struct {
-	Group Group `json:"group"`
-	Day   int64 `json:"day"` // counted from 1970
-}
+func dayOf(t time.Time) int64 { return t.Unix() / int64(24*time.Hour/time.Second) }
 
-// AddGroups returns the groups of two lists that count on a day.
-func AddGroups(a, b []GroupDay, day int64) (all []GroupDay) {
-	for _, g := range slices.Concat(a, b) {
-		if day-g.Day >= groupDays {
-			continue
+// askersOf returns the owners that groups are which asked in the last 30 days.
+func askersOf(groups []groupDay, now time.Time) (askers []store.Owner) {
+	for _, g := range groups {
+		if dayOf(now)-g.Day < askedDays {
+			askers = append(askers, store.OwnerOfHash(store.KindNamed, g.Group))
 		}
-		if i := slices.IndexFunc(all, func(d GroupDay) bool { return d.Group == g.Group }); i >= 0 {
-			all[i].Day = max(all[i].Day, g.Day)
-			continue
+	}
+	return askers
+}
+
+// AskersAt returns the owners that asked in the last 30 days.
+func (s *State) AskersAt(now time.Time) (askers []store.Owner) {
+	for _, a := range s.Askers {
+		if dayOf(now)-a.Day < askedDays {
+			askers = append(askers, a.Owner)
 		}
-		all = append(all, g)
 	}
-	slices.SortStableFunc(all, func(a, b GroupDay) int { return int(b.Day - a.Day) })
-	return all[:min(len(all), maxGroups)]
+	return askers
 }
 
-// GroupsOf returns the groups without their days.
-func GroupsOf(days []GroupDay) []Group {
-	groups := make([]Group, 0, len(days))
-	for _, d := range days {
-		groups = append(groups, d.Group)
+// SetAskers takes over who asked, of a record that was read now.
+func (s *State) SetAskers(askers []store.Asker, now time.Time) {
+	for _, a := range askers {
+		s.Askers = append(s.Askers, Asker{a.Owner, dayOf(now) - a.Ago})
 	}
-	return groups
 }
 
-// AddNewsTo adds the groups that asked, and what a hub has said, to what is stored of a feed. It
-// returns nil if nothing is stored yet, or if that is damaged: the next poll replaces it.
-func AddNewsTo(stored []byte, groups []GroupDay, day int64, hub *HubState) []byte {
-	m, err := decodeFeedState(stored)
-	if err != nil {
-		return nil
+// TakeGroups returns the owners that the groups are which the edition before has recorded, and forgets the groups.
+func (s *State) TakeGroups(now time.Time) []store.Owner {
+	askers := askersOf(s.Feed.Groups, now)
+	s.Feed.Groups = nil
+	return askers
+}
+
+func ownersOf(askers []store.Asker) (owners []store.Owner) {
+	for _, a := range askers {
+		owners = append(owners, a.Owner)
 	}
-	m.Groups = AddGroups(m.Groups, groups, day)
-	m.Push.State = m.Push.State.With(hub)
-	stored, _ = m.encode()
-	return stored
+	return owners
 }

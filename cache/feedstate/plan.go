@@ -36,12 +36,6 @@ func (s *State) Unsent(m Moment, a policy.Answer, planned time.Duration, rules p
 	s.decide(d)
 	wait := d.Next.Sub(a.At)
 	s.Due = m.Elapsed + wait
-	if m.Offline > 0 {
-		// It is not this host alone: when the network is back all go on soon.
-		wait = m.Offline
-		s.Override(m, wait, policy.HintOffline)
-		s.Feed.History.Unsent = 1 // nor does the feed's own wait grow, which counts again after a restart
-	}
 	if rest := planned - m.Elapsed; rest > 0 {
 		// However often a person tries, the feed's own next try comes no later.
 		wait, s.Due = rest, planned

@@ -22,16 +22,19 @@ import (
 // State is what is known of a feed. It is immutable once it is published: a change makes a new one.
 // Its moments are elapsed times, as [Moment] has them.
 type State struct {
-	Known bool        // the store has a record
-	Rank  store.Rank  // see [store.Record]
-	Owner store.Owner // the same
+	Known  bool        // the store has a record
+	Owner  store.Owner // that it counts for
+	Askers []Asker     // that asked in the last 30 days
 	// Configured says that a node has the feed in its configuration, or one that points to it.
 	Configured bool
 
 	Points  string // URL of the feed that answers for this one; empty if it does itself
 	Version uint64
 	Due     time.Duration // when the next poll may be made; ended: never
-	Ended   bool          // automatic polling has ended
+	Poked   bool          // that is because of a poke, and not the last decision
+	// First is when a reader first asked for it at its own address; [NeverGranted] if none has.
+	First time.Duration
+	Ended bool // automatic polling has ended
 
 	// NotBefore is until when the origin asks not to be polled, whatever hint decides; 0: it does
 	// not.
@@ -40,10 +43,6 @@ type State struct {
 	Gap           time.Duration // of a poll under way: since the one before
 	Wanted        bool          // of a poll under way: a feed reader whom the operator knows has asked for it
 	Unconditional *policy.Term  // of a poll under way: why it is unconditional although there are validators; nil: it is not
-
-	// DeferredUntil is until when the poll has been put off in memory alone: the store does not
-	// know of that. 0: it has not.
-	DeferredUntil time.Duration
 
 	Last  pollState
 	Feed  feedState
@@ -55,12 +54,17 @@ type State struct {
 	Size     int64 // what it takes of the memory's budget, in bytes, roughly
 }
 
+// Asker is an owner that asked for the feed, and the last day on which it did, counted from 1970.
+type Asker struct {
+	Owner store.Owner
+	Day   int64
+}
+
 // Moment is when an outcome is made, and what it depends on besides the feed and the answer.
 type Moment struct {
 	Wall    time.Time
 	Elapsed time.Duration // as the engine counts: without steps of the wall clock
 	Random  float64       // from 0 to 1, for jitter
-	Offline time.Duration // how long polls are put off because no host can be reached; 0: one can
 }
 
 // pollState is what each poll changes. It is stored apart from the rest (store.Record.PollState), so
@@ -103,8 +107,7 @@ type pollState struct {
 
 // feedState is what seldom changes (store.Record.FeedState).
 type feedState struct {
-	// Groups are those that asked for it.
-	Groups []GroupDay `json:"groups,omitempty"`
+	Groups []groupDay `json:"groups,omitempty"`
 	// Alias is what Points was in version 2 of the tables.
 	Alias string `json:"alias,omitempty"`
 	// Pointing is what is known of Points, and Named the address that the feed's document names.
@@ -174,14 +177,6 @@ const NeverGranted = math.MinInt64 / 2
 
 // DueAt reports whether the feed may be polled.
 func (s *State) DueAt(now time.Duration) bool { return !s.Ended && now >= s.Due }
-
-// KeepDeferral takes over that an old state has put the next poll off in memory alone.
-func (s *State) KeepDeferral(old *State, now time.Duration) {
-	if old.DeferredUntil > max(now, s.Due) && !s.Ended {
-		s.Due, s.DeferredUntil = old.DeferredUntil, old.DeferredUntil
-		s.decide(old.Decision())
-	}
-}
 
 // DropVersion leaves the state without a version.
 func (s *State) DropVersion() {

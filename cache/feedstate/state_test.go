@@ -224,14 +224,16 @@ func TestNamesOfTheFirstEdition(t *testing.T) {
 		memo  = `{"marks":[{"m":7,"d":20516},{"m":18446744073709551615,"d":20515}],"version":{"number":3,"tag":"0123456789abcdef","title":",\"d\":","meaning":"0102030405060708090a0b0c0d0e0f10","from":"https://c.example/"},"history":{}}`
 	)
 	record := store.Record{URL: feedURL, Version: 3, PollState: []byte(facts), FeedState: []byte(memo)}
-	want := []GroupDay{{7, 20516}, {1<<64 - 1, 20515}}
+	want := []groupDay{{7, 20516}, {1<<64 - 1, 20515}}
+	now := time.Unix(20520*24*60*60, 0)
+	askers := []store.Owner{store.OwnerOfHash(store.KindNamed, 7), store.OwnerOfHash(store.KindNamed, 1<<64-1)}
 	for range 2 {
 		s := Of(record, 0)
 		if s.Last.Failure != policy.FailureStatus || s.Last.Error != `it said "elsewhere":` ||
 			!slices.Equal(s.Feed.Groups, want) || s.Feed.Version.Title != `,"d":` {
 			t.Fatalf("%s and %s are read as %+v, %+v", record.PollState, record.FeedState, s.Last, s.Feed)
 		}
-		if got := SummaryOf(&record); !slices.Equal(got.Groups, want) || got.Title != `,"d":` || got.From != "https://c.example/" || got.Failures != 2 {
+		if got := SummaryOf(&record, now); !slices.Equal(got.Askers, askers) || got.Title != `,"d":` || got.From != "https://c.example/" || got.Failures != 2 {
 			t.Errorf("the summary is %+v", got)
 		}
 		var err error

@@ -68,6 +68,18 @@ type HubState struct {
 	Pushed   time.Time `json:"pushed,omitzero"` // the last push
 }
 
+// AddHubState adds what a hub has said to what is stored of a feed. It
+// returns nil if nothing is stored yet, or if that is damaged: the next poll replaces it.
+func AddHubState(stored []byte, hub *HubState) []byte {
+	m, err := decodeFeedState(stored)
+	if err != nil {
+		return nil
+	}
+	m.Push.State = m.Push.State.With(hub)
+	stored, _ = m.encode()
+	return stored
+}
+
 // With returns what two of them say. Of different requests, the later one counts.
 func (h HubState) With(o *HubState) HubState {
 	switch {

@@ -25,16 +25,15 @@ type exported struct {
 	NextPoll   string     `json:"next_poll,omitempty"`
 	LastPoll   *time.Time `json:"last_poll,omitempty"`
 	LastReader *time.Time `json:"last_reader,omitempty"`
-	Configured bool       `json:"configured,omitempty"`
-	// Askers are those that asked for it, and Days the last 32 days on which it was read, as bits: bit 0 is
-	// the day of LastReader.
+	// FirstReader is when a reader first asked for it at its own address.
+	FirstReader *time.Time `json:"first_reader,omitempty"`
+	Configured  bool       `json:"configured,omitempty"`
+	// Askers are those that asked for it in the last 30 days.
 	Askers []exportedAsker `json:"askers,omitempty"`
-	Days   uint32          `json:"days,omitempty"`
 
 	// Of an export: what the engine has kept, and the version as it is stored.
 	State store.State `json:"state,omitempty"`
-	Hold  float64     `json:"hold_seconds,omitempty"`
-	Space float64     `json:"spacing_seconds,omitempty"`
+	Hold  float64     `json:"hold_seconds,omitempty"` // of an export by an earlier version
 	// NotBefore is until when the origin asks not to be polled.
 	NotBefore *time.Time `json:"not_before,omitempty"`
 	// Points is the URL to which the feed's own redirects permanently.
@@ -98,8 +97,8 @@ func Export(ctx context.Context, s store.Store, w io.Writer, report func(feeds i
 			return fmt.Errorf("writing: %w", err)
 		}
 	}
-	for _, page := range []func(context.Context, store.ID, int) ([]store.Record, error){s.Records, s.Forgotten} {
-		for records, err := range store.Pages(ctx, page, exportPage) {
+	for _, forgotten := range []bool{false, true} {
+		for records, err := range store.Pages(ctx, s, exportPage, forgotten) {
 			if err != nil {
 				return fmt.Errorf("reading feeds: %w", err)
 			}
@@ -145,9 +144,9 @@ func exportRecord(ctx context.Context, s store.Store, r store.Record, now time.T
 		}
 	}
 	l := &exported{
-		URL: r.URL, NextPoll: never, Configured: r.Configured, State: r.State, Hold: r.Hold.Seconds(), Space: r.Host.Spacing.Seconds(),
-		LastPoll: timeBefore(now, r.Polled), LastReader: timeBefore(now, r.Asked),
-		Points: r.Points, Facts: r.PollState, Memo: r.FeedState, Days: r.Days,
+		URL: r.URL, NextPoll: never, Configured: r.Configured, State: r.State,
+		LastPoll: timeBefore(now, r.Polled), LastReader: timeBefore(now, r.Asked), FirstReader: timeBefore(now, r.First),
+		Points: r.Points, Facts: r.PollState, Memo: r.FeedState,
 	}
 	for _, a := range r.Askers {
 		l.Askers = append(l.Askers, exportedAsker{strconv.FormatInt(int64(a.Owner), 16), now.Add(-time.Duration(a.Ago) * day).UTC()})

@@ -147,7 +147,7 @@ func (i *Importer) read(ctx context.Context, text []byte) (store.Saved, error) {
 	}
 	s.ID, s.URL, s.Configured = store.IDOf(l.URL), l.URL, l.Configured
 	if !feedstate.Shielded(l.URL) {
-		s.Host = i.Host(feedstate.ParseKey(l.URL).URL())
+		s.Site = i.Host(feedstate.ParseKey(l.URL).URL()).Site
 	}
 	if ours {
 		err = i.readExported(&s, &l)
@@ -159,7 +159,12 @@ func (i *Importer) read(ctx context.Context, text []byte) (store.Saved, error) {
 
 // readTimes reads when a feed was polled and read, and when it will be.
 func (i *Importer) readTimes(l *exported) (s store.Saved, err error) {
-	s.Record = store.Record{Polled: i.ago(l.LastPoll), Asked: i.ago(l.LastReader), Hold: seconds(l.Hold), Days: l.Days}
+	first := l.FirstReader
+	if first == nil && (l.Hold != 0 || len(l.Memo) == 0) { // an earlier version, or another system, did not say
+		first = l.LastReader
+	}
+	s.Record = store.Record{Polled: i.ago(l.LastPoll), Asked: i.ago(l.LastReader), First: i.ago(first)}
+	s.Hold = seconds(l.Hold)
 	if l.NotBefore != nil {
 		s.NotBefore = min(l.NotBefore.Sub(i.now), longest)
 	}
@@ -168,7 +173,7 @@ func (i *Importer) readTimes(l *exported) (s store.Saved, err error) {
 	}
 	for _, a := range l.Askers {
 		owner, err := strconv.ParseInt(a.Owner, 16, 64)
-		if kind := store.Owner(owner).Kind(); err != nil || kind < store.KindPublic || kind > store.KindOperator {
+		if kind := store.Owner(owner).Kind(); err != nil || kind < store.KindAny || kind > store.KindOperator {
 			return s, fmt.Errorf("askers: %q is no owner", feedurl.OneLine(a.Owner))
 		}
 		s.Askers = append(s.Askers, store.Asker{Owner: store.Owner(owner), Ago: int64(i.ago(&a.At) / day)})
@@ -242,9 +247,6 @@ func (i *Importer) readExported(s *store.Saved, l *exported) error {
 			return fmt.Errorf("points: %w", err)
 		}
 	}
-	if s.Host.Spacing = seconds(l.Space); s.Host.Spacing < 0 || s.Host.Spacing > longest {
-		return fmt.Errorf("spacing_seconds: %g is not the length of a gap", l.Space)
-	}
 	switch s.State {
 	case store.StateCold, store.StateFresh, store.StateWaiting, store.StateFailing, store.StateGone:
 	default:
@@ -274,7 +276,7 @@ func seconds(n float64) time.Duration { return time.Duration(n * float64(time.Se
 func (i *Importer) readAnswer(ctx context.Context, s *store.Saved, l *exported) error {
 	s.State = store.StateCold
 	if l.LastReader == nil {
-		s.Asked = 0 // as though it had been asked for now: idle_after counts from here
+		s.Asked, s.First = 0, 0 // as though it had been asked for now: idle_after counts from here
 	}
 	st := &feedstate.State{}
 	s.Hold = st.LeaseTime(policy.DefaultRules())

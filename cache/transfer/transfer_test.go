@@ -6,7 +6,6 @@ package transfer_test
 import (
 	"bytes"
 	"compress/gzip"
-	"context"
 	"fmt"
 	"io"
 	"os"
@@ -50,11 +49,11 @@ func export(t *testing.T, s store.Store) *bytes.Buffer {
 	return &out
 }
 
-// records are all records of a store, by ID: those that read reads.
-func records(t *testing.T, read func(context.Context, store.ID, int) ([]store.Record, error)) map[store.ID]store.Record {
+// records are all records of a store by ID, or what it remembers of forgotten feeds.
+func records(t *testing.T, s store.Store, forgotten bool) map[store.ID]store.Record {
 	t.Helper()
 	all := make(map[store.ID]store.Record)
-	for page, err := range store.Pages(t.Context(), read, 10) {
+	for page, err := range store.Pages(t.Context(), s, 10, forgotten) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -65,7 +64,7 @@ func records(t *testing.T, read func(context.Context, store.ID, int) ([]store.Re
 	return all
 }
 
-// A store that moves to another database keeps the ranks of its feeds, who asked for them and when, and what it
+// A store that moves to another database keeps for whom its feeds count, who asked for them and when, and what it
 // remembers of those that were forgotten.
 func TestMove(t *testing.T) {
 	t.Run("SQLite", func(t *testing.T) { move(t, sqlite.NewMemory(nil)) })
@@ -78,15 +77,18 @@ func TestMove(t *testing.T) {
 	})
 }
 
-func move(t *testing.T, to store.Store) {
+func move(t *testing.T, to interface {
+	store.Store
+	io.Closer
+}) {
 	defer to.Close()
 	from := sqlite.NewMemory(nil)
 	defer from.Close()
-	owners := []store.Owner{store.Operator, store.OwnerOf(store.KindShield, "s"), store.OwnerOf(store.KindToken, "t"), store.OwnerOf(store.KindAddress, "a"), store.OwnerOf(store.KindPublic, "p")}
+	owners := []store.Owner{store.Operator, store.OwnerOf(store.KindShield, "s"), store.OwnerOf(store.KindNamed, "t"), store.OwnerOf(store.KindNamed, "a"), store.Any}
 	for n, by := range owners {
 		for days := range 4 {
 			c := storetest.Claim(10*n + days)
-			c.By, c.Hold = by, 3*time.Hour
+			c.By, c.Hold = []store.Owner{by}, 3*time.Hour
 			o := storetest.Outcome(storetest.Grant(t, from, c), nil)
 			o.PollState, o.FeedState = []byte(`{"status":500}`), []byte("{}")
 			if n > 1 {
@@ -110,30 +112,30 @@ func move(t *testing.T, to store.Store) {
 		t.Fatal(err)
 	}
 
-	ranks := make(map[store.Rank]int)
+	counts := make(map[store.Owner]int)
 	lines := export(t, from).Bytes()
 	for range 2 { // the second time over what is there
 		if n := importInto(t, to, bytes.NewReader(lines)); n != 19 {
 			t.Fatalf("%d feeds were imported", n)
 		}
-		got := records(t, to.Records)
-		for id, want := range records(t, from.Records) {
-			ranks[want.Rank]++
+		got := records(t, to, false)
+		for id, want := range records(t, from, false) {
+			counts[want.Owner]++
 			r := got[id]
-			if r.Rank != want.Rank || r.State != want.State || r.Version != want.Version || fmt.Sprint(r.Askers, r.Days) != fmt.Sprint(want.Askers, want.Days) {
+			if r.Owner != want.Owner || r.State != want.State || r.Version != want.Version || fmt.Sprint(r.Askers) != fmt.Sprint(want.Askers) || r.First >= 0 != (want.First >= 0) {
 				t.Errorf("a feed has become\n%+v, was\n%+v", r, want)
 			}
-			if (r.NotBefore-want.NotBefore).Abs() > time.Minute || want.Rank > 3 && want.NotBefore == 0 {
+			if (r.NotBefore-want.NotBefore).Abs() > time.Minute || want.NotBefore > 0 && r.NotBefore == 0 {
 				t.Errorf("a feed is not polled before %v, want %v", r.NotBefore, want.NotBefore)
 			}
 		}
 	}
-	if len(ranks) != 5 {
-		t.Errorf("only these ranks were there: %v", ranks)
+	if len(counts) != 5 {
+		t.Errorf("only these owners were there: %v", counts)
 	}
-	was, is := records(t, from.Forgotten)[forgotten.ID], records(t, to.Forgotten)[forgotten.ID]
-	if d := is.Polled - was.Polled; d.Abs() > time.Minute || (is.In-was.In).Abs() > time.Minute || is.Hold != was.Hold ||
-		fmt.Sprint(is.Askers, is.Days) != fmt.Sprint(was.Askers, was.Days) || len(was.Askers) == 0 {
+	was, is := records(t, from, true)[forgotten.ID], records(t, to, true)[forgotten.ID]
+	if d := is.Polled - was.Polled; d.Abs() > time.Minute || (is.In-was.In).Abs() > time.Minute ||
+		fmt.Sprint(is.Askers) != fmt.Sprint(was.Askers) || len(was.Askers) == 0 {
 		t.Errorf("what is remembered of a forgotten feed is\n%+v, was\n%+v", is, was)
 	}
 	if l := storetest.Ask(t, to, forgotten); l.Denied != store.DeniedNotDue || l.Wait < 50*time.Minute {
@@ -160,7 +162,7 @@ func TestEarlierExport(t *testing.T) {
 	if n := importInto(t, s, lines); n != 25 {
 		t.Errorf("%d feeds were imported", n)
 	}
-	all := records(t, s.Records)
+	all := records(t, s, false)
 	for url, state := range map[string]store.State{
 		"https://fresh.test/feed.xml": store.StateFresh, "https://gone.test/feed.xml": store.StateGone, "https://failing.test/feed.xml": store.StateFailing,
 		"https://paused.test/feed.xml": store.StateWaiting, "https://never.test/feed.xml": store.StateCold, "https://configured.example/feed.xml": store.StateFresh,

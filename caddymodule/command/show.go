@@ -6,6 +6,7 @@ package command
 import (
 	"fmt"
 	"io"
+	"net/http"
 	"slices"
 	"strconv"
 	"strings"
@@ -46,8 +47,36 @@ address there (http://feeds.home.arpa/https://example.com/feed.xml). Nothing is 
 func refreshCommand() *cobra.Command {
 	return feedCommand("refresh", "Polls a feed of the running instance now",
 		`Polls a feed of the running instance now, if min_interval and its origin allow it,
-and shows the result. A feed of a shield is polled whatever min_interval says.`,
-		func(o *asking, cmd *cobra.Command, feed string) error { return o.print(cmd, "/pollard/refresh", feed) })
+and shows the result. A feed that may not be polled yet is polled as soon as it may be.
+A feed of a shield is polled whatever min_interval says.`,
+		func(o *asking, cmd *cobra.Command, feed string) error { return o.refresh(cmd, feed) })
+}
+
+// refresh has a feed polled, and prints what has become of it, or when it is polled.
+func (o *asking) refresh(cmd *cobra.Command, feed string) error {
+	i, err := o.instance()
+	if err != nil {
+		return err
+	}
+	resp, err := i.do(cmd.Context(), "/pollard/refresh", feed)
+	out, early := cmd.OutOrStdout(), err == nil && resp.StatusCode == http.StatusAccepted
+	if err != nil || o.json {
+		if err == nil {
+			err = copyJSON(out, resp)
+		}
+		return err
+	}
+	var f status.Feed
+	if err := decodeJSON(resp, &f); err != nil {
+		return err
+	}
+	now := time.Now()
+	if early {
+		if _, err := fmt.Fprintf(out, "Not polled yet. It is polled %s.\n\n", status.Until(f.NextPoll, now)); err != nil {
+			return err
+		}
+	}
+	return writeFeed(out, f, now)
 }
 
 func forgetCommand() *cobra.Command {

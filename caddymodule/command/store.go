@@ -126,7 +126,7 @@ func provisioned(module storeModule) (poller.Store, error) {
 // openStore opens a store. It creates a directory of SQLite only if create is set. Close
 // gives files that root has made in such a directory to the owner of the directory:
 // otherwise the service could not open them.
-func openStore(ctx context.Context, module poller.Store, create bool, stderr io.Writer) (store.Store, error) {
+func openStore(ctx context.Context, module poller.Store, create bool, stderr io.Writer) (poller.Database, error) {
 	directory, local := module.(*poller.SQLite)
 	if local && !create {
 		if err := exists(directory.Path()); err != nil {
@@ -152,11 +152,11 @@ func openStore(ctx context.Context, module poller.Store, create bool, stderr io.
 
 // owned is a store whose files get an owner.
 type owned struct {
-	store.Store
+	poller.Database
 	own func() error
 }
 
-func (o owned) Close() error { return errors.Join(o.Store.Close(), o.own()) }
+func (o owned) Close() error { return errors.Join(o.Database.Close(), o.own()) }
 
 // exists returns an error if a directory has no store. It names one below it that has.
 func exists(dir string) error {

@@ -79,7 +79,7 @@ func sameFeed(t *testing.T, a, b string) {
 		if err := json.Unmarshal([]byte(line), &f); err != nil {
 			t.Fatal(err)
 		}
-		for _, name := range []string{"next_poll", "last_poll", "last_reader"} {
+		for _, name := range []string{"next_poll", "last_poll", "last_reader", "first_reader"} {
 			if at, err := time.Parse(time.RFC3339, fmt.Sprint(f[name])); err == nil {
 				times = append(times, at)
 				delete(f, name)

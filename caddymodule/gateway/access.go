@@ -8,6 +8,7 @@ import (
 	"crypto/subtle"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/netip"
 	"slices"
@@ -15,7 +16,6 @@ import (
 
 	"github.com/caddyserver/caddy/v2"
 
-	"github.com/feedpollard/pollard/cache/feedstate"
 	"github.com/feedpollard/pollard/cache/store"
 	"github.com/feedpollard/pollard/caddymodule/config"
 	"github.com/feedpollard/pollard/caddymodule/poller"
@@ -41,15 +41,15 @@ type access struct {
 type token struct {
 	name  string
 	sum   [sha256.Size]byte
-	group feedstate.Group
+	asker poller.Asker
 }
 
 // client is the sender of a request by URL or for a page.
 type client struct {
 	poller.Client
-	hasToken bool            // the request has a token, so the address does not admit it
-	token    *token          // nil: none, or an unknown one
-	group    feedstate.Group // of the clients with this token, or of those that the line clients admits; 0: they have nothing in common
+	hasToken bool         // the request has a token, so the address does not admit it
+	token    *token       // nil: none, or an unknown one
+	asker    poller.Asker // the clients with this token, or those that the line clients admits; 0: strangers
 	// Without a token:
 	named bool   // the operator has named the address
 	site  string // see [poller.SiteToWrite]
@@ -59,11 +59,11 @@ func (g *Gateway) clientOf(r *http.Request, by urlRequest) client {
 	from := client{Client: poller.ClientOf(r), hasToken: by.hasToken}
 	if by.hasToken {
 		if from.token = g.access.tokenOf(by.token); from.token != nil {
-			from.group = from.token.group
+			from.asker = from.token.asker
 		}
 		return from
 	}
-	from.group = g.access.clients.group
+	from.asker = g.access.clients.asker
 	if from.named = g.access.clients.name(from); !g.access.clients.any {
 		from.site = poller.SiteToWrite(r, g.server)
 	}
@@ -144,6 +144,17 @@ func (a *access) checkURL(u feedurl.URL, named bool) error {
 	return fmt.Errorf("the gateway's `opml` does not list this feed, and its `allow` lines do not cover %s: add the feed or the host", host)
 }
 
+// listed returns the URLs of the subscription list that `deny` does not cover.
+func (a *access) listed() []string {
+	if a.list == nil {
+		return nil
+	}
+	a.list.has("") // reads a changed list
+	return slices.DeleteFunc(slices.Collect(maps.Keys(*a.list.feeds.Load())), func(url string) bool {
+		return a.checkURL(feedurl.MustParse(url), true) != nil
+	})
+}
+
 // checkFrom reports why a version may not be served by URL because of the URL from which it came.
 // named says that the configuration names the requested one.
 func (a *access) checkFrom(from string, named bool) error {
@@ -180,10 +191,18 @@ func (a *access) tokenOf(secret string) (found *token) {
 
 // clientRanges are the addresses that may request feeds by URL.
 type clientRanges struct {
-	any     bool // then private addresses are named, as they have shares of their own
+	any     bool // all, by that word or by ranges of so many addresses that they come to the same
 	private bool
 	ranges  []netip.Prefix
-	group   feedstate.Group // of those that they admit; 0 with any
+	asker   poller.Asker // those that they admit; 0 with any
+}
+
+// open reports whether everyone may be admitted: by any, or by a public range that is shorter than /8 of IPv4, or /16 of
+// IPv6. Then they are strangers to each other.
+func (c *clientRanges) open() bool {
+	return c.any || slices.ContainsFunc(c.ranges, func(p netip.Prefix) bool {
+		return p.Addr().Is4() && p.Bits() < 8 || p.Addr().Is6() && p.Bits() < 16
+	})
 }
 
 // name reports whether the ranges name the address of a client.
@@ -219,8 +238,8 @@ func parseClients(words []string) (c clientRanges, err error) {
 	if c.any && len(words) > 1 {
 		return c, fmt.Errorf("%q includes all others: write it alone", "any")
 	}
-	if !c.any {
-		c.group = c.groupOf()
+	if !c.open() {
+		c.asker = c.askerOf()
 	}
 	return c, nil
 }
@@ -243,9 +262,9 @@ func checkSecret(secret string) error {
 	return nil
 }
 
-// groupOf returns the group of the clients that ranges admit. Gateways with the same words have the same one,
+// askerOf returns the clients that ranges admit. Gateways with the same words have the same ones,
 // whatever their order.
-func (c *clientRanges) groupOf() feedstate.Group {
+func (c *clientRanges) askerOf() poller.Asker {
 	words := make([]string, 0, len(c.ranges)+1)
 	for _, p := range c.ranges {
 		words = append(words, p.Masked().String())
@@ -254,20 +273,15 @@ func (c *clientRanges) groupOf() feedstate.Group {
 		words = append(words, "private")
 	}
 	slices.Sort(words)
-	return feedstate.GroupOf("clients " + strings.Join(slices.Compact(words), " "))
+	return poller.AskerOf("clients " + strings.Join(slices.Compact(words), " "))
 }
 
-// ownerOf returns the owner for whom a client asks for a feed.
+// ownerOf returns the owner that a new feed counts for which a client asks for.
 func (a *access) ownerOf(e *poller.Engine, from client, canonical string) store.Owner {
-	switch {
-	case a.list.has(canonical):
+	if a.list.has(canonical) {
 		return store.Operator
-	case from.token != nil:
-		return e.OwnerOf(store.KindToken, from.token.name)
-	case from.named:
-		return e.OwnerOf(store.KindAddress, from.Address.String())
 	}
-	return e.OwnerOf(store.KindPublic, feedurl.Network(from.Address).String())
+	return e.OwnerOf(from.asker)
 }
 
 // newAccess resolves the lines of a gateway about access.
@@ -298,7 +312,7 @@ func newAccess(g *Gateway, repl *caddy.Replacer) (*access, error) {
 		if other := a.tokenOf(secret); other != nil {
 			return nil, fmt.Errorf("the tokens %s and %s have the same secret: give each person another one", min(name, other.name), max(name, other.name))
 		}
-		a.tokens = append(a.tokens, token{name, sha256.Sum256([]byte(secret)), feedstate.GroupOf("token " + secret)})
+		a.tokens = append(a.tokens, token{name, sha256.Sum256([]byte(secret)), poller.AskerOf("token " + secret)})
 	}
 	if g.OPML == "" {
 		return a, nil

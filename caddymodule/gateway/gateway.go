@@ -153,8 +153,11 @@ func (g *Gateway) Provision(ctx caddy.Context) error {
 	if err := g.resolveFeeds(app, repl); err != nil {
 		return err
 	}
-	if g.access.clients.any && !g.access.hasAllow && g.access.list == nil {
-		g.log.Warn("clients any: everyone on the internet can fetch any public URL through this gateway; name the hosts that it may fetch from in `allow`")
+	if g.access.clients.open() {
+		g.log.Warn("clients admits everyone on the internet: all of them share one part of polls and space, and see no lists; give your readers a `token` each, or list the feeds in `opml`")
+		if !g.access.hasAllow && g.access.list == nil {
+			g.log.Warn("clients admits everyone on the internet, who can fetch any public URL through this gateway; name the hosts that it may fetch from in `allow`")
+		}
 	}
 	if g.Readers {
 		g.log.Warn("readers does nothing any more: " + noReaders + "; delete it")

@@ -86,6 +86,9 @@ func (g *Gateway) NamesAt(origin string) bool {
 	return g.origins[origin] || g.access.list.hasAt(origin)
 }
 
+// Listed implements [poller.Names].
+func (g *Gateway) Listed() []string { return g.access.listed() }
+
 // isAt reports whether the gateway's site has a host: by its name or, if it is for any host, as a
 // private address, which may be this machine's.
 func (g *Gateway) isAt(host string) bool {

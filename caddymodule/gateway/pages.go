@@ -18,7 +18,6 @@ import (
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
 	"github.com/feedpollard/pollard/cache"
-	"github.com/feedpollard/pollard/cache/feedstate"
 	"github.com/feedpollard/pollard/cache/store"
 	"github.com/feedpollard/pollard/caddymodule/pages"
 	"github.com/feedpollard/pollard/caddymodule/poller"
@@ -108,21 +107,19 @@ func (g *Gateway) placeOf(r *http.Request, by urlRequest) pages.Place {
 		Token: by.hasToken, Member: refusal == nil, Sender: g.access.describe(from, refusal),
 	}
 	if at.Member {
-		at.Viewer, at.Unlisted = g.viewer(from.group, poller.SiteAddress(r)+basePath(r)), from.group == 0
+		at.Viewer, at.Unlisted = g.viewer(from.asker, poller.SiteAddress(r)+basePath(r)), from.asker == 0
 		at.Viewer.OnlyNamed = from.hasToken
 	}
 	return at
 }
 
-// viewer returns what a client of a group is shown. site is the address of the gateway.
-func (g *Gateway) viewer(group feedstate.Group, site string) pages.Viewer {
-	stored := g.engine.GroupOf(group)
-	asked := func(groups []feedstate.Group) bool {
-		return slices.Contains(groups, stored) || slices.Contains(groups, group) // or as the edition before wrote it
-	}
+// viewer returns what a client is shown. site is the address of the gateway.
+func (g *Gateway) viewer(asker poller.Asker, site string) pages.Viewer {
+	own := g.engine.OwnersOf(asker)
 	return pages.Viewer{
-		Shown: func(key, from string, groups []feedstate.Group) bool {
-			return group != 0 && g.visible(key, from, asked(groups))
+		Shown: func(key, from string, askers []store.Owner) bool {
+			asked := slices.ContainsFunc(askers, func(o store.Owner) bool { return slices.Contains(own, o) })
+			return asker != 0 && g.visible(key, from, asked)
 		},
 		Named:    g.isNamed,
 		MayReach: func(key string, u feedurl.URL) bool { return g.access.checkURL(u, g.isNamed(key)) == nil },

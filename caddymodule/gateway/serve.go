@@ -222,7 +222,7 @@ func (g *Gateway) find(r *http.Request, req *request) (*cache.Feed, error) {
 		requested, feed, err := g.feed(r.Context(), req.configured)
 		req.alias = feed != requested
 		if err == nil && !mayBeOfOtherSite(r) {
-			requested.Ask(0) // it is the operator's while it is configured
+			requested.Ask(0, false) // it is the operator's while it is configured
 		}
 		return feed, err
 	}
@@ -290,18 +290,18 @@ func (g *Gateway) feedFor(r *http.Request, from client, u feedurl.URL) (*cache.F
 		if !asks {
 			return nil, errOtherSite
 		}
-		if owner.Kind() == store.KindPublic && len(u.String()) > maxPublicURL {
+		if owner == store.Any && len(u.String()) > maxPublicURL {
 			return nil, &poller.Refusal{
 				Status: http.StatusBadRequest, Reason: fmt.Sprintf("the URL of a new feed is %d bytes at most; use an address with a `token`", maxPublicURL),
 			}
 		}
-		if owner.Kind() == store.KindPublic && g.engine.Crowded() {
+		if owner == store.Any && g.engine.Crowded() {
 			return nil, &poller.Refusal{
 				Status: http.StatusServiceUnavailable, RetryAfter: time.Hour,
 				Reason: "this gateway has no room for new feeds; feeds that it already has are still served",
 			}
 		}
-		if wait := g.engine.NewFeeds.Take(owner, time.Now()); wait > 0 {
+		if wait := g.engine.NewFeeds.Take(owner, from.Address, time.Now()); wait > 0 {
 			return nil, &poller.Refusal{
 				Status: http.StatusTooManyRequests, RetryAfter: wait,
 				Reason: "your network has requested too many new feeds; feeds that the gateway already has are still served",
@@ -314,16 +314,9 @@ func (g *Gateway) feedFor(r *http.Request, from client, u feedurl.URL) (*cache.F
 		}
 	}
 	if asks {
-		requested.Ask(owner)
 		// A reader may look for the icon of a site at its home page.
 		home := u.Path() == "/" && u.Query() == ""
-		if !home && !feed.Served() && owner.Kind() != store.KindPublic && r.Header.Get("Sec-Fetch-Mode") != "navigate" {
-			feed.Expect()
-		}
-		if from.group != 0 {
-			requested.AskedBy(g.engine.GroupOf(from.group))
-			feed.AskedBy(g.engine.GroupOf(from.group))
-		}
+		requested.Ask(g.engine.OwnerOf(from.asker), !home && r.Header.Get("Sec-Fetch-Mode") != "navigate")
 	}
 	return feed, nil
 }

@@ -116,7 +116,7 @@ var outcomes = map[status.Result]string{
 	status.ResultGone:      "Polled just now: the site says that the feed is gone.",
 	status.ResultFailed:    "Polled just now: the poll failed.",
 	status.ResultUnsent:    "The site could not be asked just now.",
-	resultEarly:            "Not polled: it is too early for another poll.",
+	resultEarly:            "Not polled yet: it is too early. The feed is polled as soon as it may be.",
 }
 
 // refresh polls a feed by hand and redirects to its page.

@@ -10,7 +10,7 @@ import (
 	"net/url"
 
 	"github.com/feedpollard/pollard/cache"
-	"github.com/feedpollard/pollard/cache/feedstate"
+	"github.com/feedpollard/pollard/cache/store"
 	"github.com/feedpollard/pollard/internal/feedurl"
 	"github.com/feedpollard/pollard/internal/status"
 )
@@ -57,8 +57,8 @@ type Viewer struct {
 	Address func(key string) string
 }
 
-func (v *Viewer) shown(key, from string, groups []feedstate.Group) bool {
-	return v.Shown != nil && v.Shown(key, from, groups)
+func (v *Viewer) shown(key, from string, askers []store.Owner) bool {
+	return v.Shown != nil && v.Shown(key, from, askers)
 }
 
 // shownKey reports whether the feed of a key is shown, whichever client asked for it.

@@ -165,7 +165,13 @@ func refreshFeed(w http.ResponseWriter, r *http.Request, e *Engine, c *cache.Cac
 		return err
 	}
 	for _, key := range keys {
-		if _, err := c.RefreshAtOnce(r.Context(), key); err != nil {
+		_, err := c.RefreshAtOnce(r.Context(), key)
+		if early, ok := errors.AsType[*cache.TooEarly](err); ok { // it is polled as soon as it may be
+			wait := int64(time.Until(early.Until)/time.Second) + 1
+			w.Header().Set("Retry-After", strconv.FormatInt(max(wait, 1), 10))
+			w.Header().Set("Content-Type", "application/json")
+			w.WriteHeader(http.StatusAccepted)
+		} else if err != nil {
 			return apiErrorOf(w, err)
 		}
 	}
@@ -301,11 +307,6 @@ func apiError(status int, err error) error { return caddy.APIError{HTTPStatus: s
 func apiErrorOf(w http.ResponseWriter, err error) error {
 	if errors.Is(err, cache.ErrUnknownFeed) {
 		return apiError(http.StatusNotFound, err)
-	}
-	if early, ok := errors.AsType[*cache.TooEarly](err); ok {
-		wait := int64(time.Until(early.Until)/time.Second) + 1
-		w.Header().Set("Retry-After", strconv.FormatInt(max(wait, 1), 10))
-		return apiError(http.StatusTooManyRequests, err)
 	}
 	return apiError(http.StatusInternalServerError, err)
 }

@@ -90,7 +90,7 @@ func TestAdmin(t *testing.T) {
 			{"an unknown feed", "GET", "/pollard/feeds" + query("https://three.example/"), 404, "no such feed"},
 			{"no URL", "GET", "/pollard/feeds" + query("three"), 400, "not a feed URL"},
 			{"refresh", "POST", "/pollard/refresh" + query("https://one.example/feed"), 200, `"last_status": 200`},
-			{"refresh too early", "POST", "/pollard/refresh" + query("https://one.example/feed"), 429, "min_interval"},
+			{"refresh too early", "POST", "/pollard/refresh" + query("https://one.example/feed"), 202, `"next_poll": "2000-01-01T01:00:00Z"`},
 			{"refresh nothing", "POST", "/pollard/refresh", 400, "the parameter url is missing"},
 			{"refresh by GET", "GET", "/pollard/refresh" + query("https://one.example/feed"), 405, "method"},
 			{"refresh an unknown feed", "POST", "/pollard/refresh" + query("https://three.example/"), 404, "no such feed"},

@@ -253,6 +253,7 @@ func (a *App) resolveSettings(repl *caddy.Replacer) (err error) {
 		Rules:     a.rulesOf,
 		Site:      a.originOf,
 		Earlier:   a.earlierKeys,
+		Listed:    a.listed,
 		Prefetch:  a.Prefetch,
 		IdleAfter: time.Duration(a.IdleAfter),
 		Polls:     a.Polls,

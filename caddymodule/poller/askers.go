@@ -4,10 +4,10 @@
 package poller
 
 import (
+	"crypto/sha256"
 	"encoding/binary"
 	"strconv"
 
-	"github.com/feedpollard/pollard/cache/feedstate"
 	"github.com/feedpollard/pollard/cache/store"
 )
 
@@ -20,16 +20,29 @@ func (e *Engine) Mark(text string) string {
 	return e.counters.key.Load().Of(text)
 }
 
-// OwnerOf returns the owner of feeds that a reader asks for: one of a kind, with a name that cannot be
-// read from it. The name is that of a token, an address, or the network of a public address.
-func (e *Engine) OwnerOf(kind store.Kind, name string) store.Owner {
-	return store.OwnerOf(kind, e.counters.key.Load().Of(name))
+// Asker names the readers that are admitted in one way: by a token of a gateway, or by its line clients. 0 are
+// strangers.
+type Asker uint64
+
+// AskerOf returns the asker of a text, which cannot be read from it.
+func AskerOf(text string) Asker {
+	sum := sha256.Sum256([]byte(text))
+	return Asker(binary.BigEndian.Uint64(sum[:]))
 }
 
-// GroupOf returns what the store has of a group, or 0 for 0.
-func (e *Engine) GroupOf(g feedstate.Group) feedstate.Group {
-	if g == 0 {
-		return 0
+// OwnerOf returns the owner for whom readers ask for feeds. The store has a hash of it by its own key.
+func (e *Engine) OwnerOf(a Asker) store.Owner {
+	if a == 0 {
+		return store.Any
 	}
-	return feedstate.Group(binary.BigEndian.Uint64([]byte(e.counters.key.Load().Of(strconv.FormatUint(uint64(g), 16)))))
+	hash := binary.BigEndian.Uint64([]byte(e.counters.key.Load().Of(strconv.FormatUint(uint64(a), 16))))
+	return store.OwnerOfHash(store.KindNamed, hash)
+}
+
+// OwnersOf returns the owners that a feed has of askers: as it is recorded now, and as the edition before last did.
+func (e *Engine) OwnersOf(a Asker) []store.Owner {
+	if a == 0 {
+		return nil
+	}
+	return []store.Owner{e.OwnerOf(a), store.OwnerOfHash(store.KindNamed, uint64(a))}
 }

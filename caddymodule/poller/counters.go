@@ -58,7 +58,7 @@ type counters struct {
 
 	mu       sync.Mutex // guards all below; held during calls of the store
 	node     string     // this node's name in the store
-	store    store.Store
+	store    Database
 	loaded   bool // whether the saved counters of this node have been read
 	others   map[string]*savedCounters
 	read     time.Time // when others were read
@@ -78,7 +78,7 @@ func newCounters(log func() *zap.Logger) *counters {
 
 // open reads the saved counters and starts to save them regularly. node is this node's
 // name in the store; it should be the same in the next process.
-func (c *counters) open(ctx context.Context, s store.Store, node string) {
+func (c *counters) open(ctx context.Context, s Database, node string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.store, c.node = s, node

@@ -34,13 +34,13 @@ const someFeed = "https://example.com/feed"
 
 // counting is a store that counts what is saved, and fails on demand.
 type counting struct {
-	store.Store
+	Database
 	mu    sync.Mutex
 	away  bool
 	saved atomic.Int32
 }
 
-func newCounting() *counting { return &counting{Store: sqlite.NewMemory(nil)} }
+func newCounting() *counting { return &counting{Database: sqlite.NewMemory(nil)} }
 
 // Secret returns the same key in each run: with some keys, two of a few readers have one hash in a
 // sketch, and are counted once.
@@ -61,7 +61,7 @@ func (c *counting) SaveCounters(ctx context.Context, node string, data []byte) e
 		return errAway
 	}
 	c.saved.Add(1)
-	return c.Store.SaveCounters(ctx, node, data)
+	return c.Database.SaveCounters(ctx, node, data)
 }
 
 func (c *counting) Counters(ctx context.Context) (map[string][]byte, error) {
@@ -70,11 +70,11 @@ func (c *counting) Counters(ctx context.Context) (map[string][]byte, error) {
 	if c.away {
 		return nil, errAway
 	}
-	return c.Store.Counters(ctx)
+	return c.Database.Counters(ctx)
 }
 
 // startNode starts the counters of a node.
-func startNode(t *testing.T, s store.Store, node string) *Engine {
+func startNode(t *testing.T, s Database, node string) *Engine {
 	t.Helper()
 	e := newEngine(Parts{})
 	e.app.Store(&App{log: zap.NewNop()})
@@ -281,7 +281,7 @@ func TestEarlierCounters(t *testing.T) {
 		data[0] = 3
 		s := newCounting()
 		for _, node := range []string{"one", "stopped"} {
-			if err := s.Store.SaveCounters(t.Context(), node, data); err != nil {
+			if err := s.Database.SaveCounters(t.Context(), node, data); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -325,12 +325,13 @@ func TestAskersAreKeyed(t *testing.T) {
 	one, two, elsewhere := startNode(t, s, "one"), startNode(t, s, "two"), startNode(t, sqlite.NewMemory(nil), "one")
 	of := func(e *Engine) string {
 		address := netip.MustParseAddr("192.168.1.7")
-		return fmt.Sprint(e.OwnerOf(store.KindToken, "alice"), e.OwnerOf(store.KindAddress, address.String()), e.GroupOf(7), e.counters.key.Load().Reader("A/1", address))
+		return fmt.Sprint(e.OwnerOf(AskerOf("alice")), e.OwnerOf(AskerOf("bob")), e.counters.key.Load().Reader("A/1", address))
 	}
 	if of(one) != of(two) || of(one) == of(elsewhere) {
 		t.Errorf("%s, %s, elsewhere %s", of(one), of(two), of(elsewhere))
 	}
-	if o := one.OwnerOf(store.KindToken, "alice"); o == store.OwnerOf(store.KindToken, "alice") || o.Kind() != store.KindToken || one.GroupOf(0) != 0 {
+	alice := AskerOf("alice")
+	if o := one.OwnerOf(alice); o == store.OwnerOfHash(store.KindNamed, uint64(alice)) || o.Kind() != store.KindNamed || one.OwnerOf(0) != store.Any {
 		t.Errorf("owner %d", o)
 	}
 	for _, e := range []*Engine{one, two, elsewhere} {
@@ -440,7 +441,7 @@ func (c *counting) Lookup(ctx context.Context, ids []store.ID) ([]store.Record, 
 	if c.away {
 		return nil, errAway
 	}
-	return c.Store.Lookup(ctx, ids)
+	return c.Database.Lookup(ctx, ids)
 }
 
 // A feed is not said to be unknown because the store cannot be read.

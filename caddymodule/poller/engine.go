@@ -20,7 +20,6 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/feedpollard/pollard/cache"
-	"github.com/feedpollard/pollard/cache/store"
 	"github.com/feedpollard/pollard/internal/readers"
 	"github.com/feedpollard/pollard/internal/status"
 	"github.com/feedpollard/pollard/upstream"
@@ -50,7 +49,7 @@ type Engine struct {
 	taken atomic.Int64                // when an app took it over last, in Unix nanoseconds
 
 	mu    sync.Mutex // guards the fields below
-	store store.Store
+	store Database
 	// The apps that have started and not stopped, the newest last. If a newer configuration
 	// fails to start, Caddy stops it and continues with the older one, without starting that again.
 	apps   []*App
@@ -62,7 +61,7 @@ type Parts struct {
 	// Origin makes the polls.
 	Origin *upstream.Client
 	// Open opens the store. If it is nil, the configured store is opened.
-	Open func(context.Context, *zap.Logger) (store.Store, error)
+	Open func(context.Context, *zap.Logger) (Database, error)
 	// Now and Suspended are the machine's clock, as in [cache.Options].
 	Now       func() time.Time
 	Suspended func() time.Duration

@@ -11,7 +11,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/feedpollard/pollard/cache"
-	"github.com/feedpollard/pollard/cache/store"
 	"github.com/feedpollard/pollard/internal/status"
 )
 
@@ -155,7 +154,7 @@ func (m *metrics) collectors() []prometheus.Collector {
 }
 
 // observe measures the duration of operations of a store.
-func (m *metrics) observe(s store.Store) {
+func (m *metrics) observe(s Database) {
 	if s, ok := s.(interface{ Observe(func(string, time.Time)) }); ok {
 		s.Observe(func(op string, began time.Time) { m.store.WithLabelValues(op).Observe(time.Since(began).Seconds()) })
 	}

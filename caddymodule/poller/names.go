@@ -24,10 +24,20 @@ type Names interface {
 	// NamesAt reports whether the handler's configuration names a feed at an origin, as
 	// [feedurl.URL.Origin] writes it.
 	NamesAt(origin string) bool
+	// Listed returns the keys of the feeds that are in the handler's subscription list and that it serves.
+	Listed() []string
 }
 
 // AddNames registers the names of a handler.
 func (a *App) AddNames(n Names) { a.names = append(a.names, n) }
+
+// listed returns the keys of feeds that are in subscription lists.
+func (a *App) listed() (keys []string) {
+	for _, n := range a.names {
+		keys = append(keys, n.Listed()...)
+	}
+	return keys
+}
 
 // addressOf returns the address that an operator has chosen for the feed of a key, or "".
 func (e *Engine) addressOf(key string) string {

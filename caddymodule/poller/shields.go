@@ -140,7 +140,7 @@ const (
 func (a *App) findEarlier(ctx context.Context, s store.Store) {
 	defer close(a.earlierFound)
 	latest := make(map[string]time.Duration) // since the last poll
-	for records, err := range store.Pages(ctx, s.Records, 1000) {
+	for records, err := range store.Pages(ctx, s, 1000, false) {
 		if err != nil {
 			a.log.Warn("the store cannot be searched for feeds of changed origin blocks", zap.Error(err))
 		}

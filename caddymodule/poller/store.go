@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"path/filepath"
 	"syscall"
 
@@ -35,7 +36,14 @@ type Store interface {
 	// String describes the store in logs and responses.
 	String() string
 	// Open opens the store.
-	Open(ctx context.Context, log *zap.Logger) (store.Store, error)
+	Open(ctx context.Context, log *zap.Logger) (Database, error)
+}
+
+// Database is a store that is open.
+type Database interface {
+	store.Store
+	store.Counters
+	io.Closer
 }
 
 // loadStore loads the configured store, or SQLite.
@@ -120,7 +128,7 @@ func (s *SQLite) Path() string { return s.resolved }
 
 func (s *SQLite) String() string { return "sqlite " + s.resolved }
 
-func (s *SQLite) Open(_ context.Context, log *zap.Logger) (store.Store, error) {
+func (s *SQLite) Open(_ context.Context, log *zap.Logger) (Database, error) {
 	opened, err := sqlite.Open(s.resolved, sqlite.Options{Log: log})
 	if errors.Is(err, syscall.EROFS) { // systemd's ProtectSystem=strict
 		return nil, fmt.Errorf("%w: the service may write only where its unit allows it: `systemctl edit pollard`, and in [Service] ReadWritePaths=%s", err, s.resolved)
@@ -182,7 +190,7 @@ func (p *Postgres) Key() string { return "postgres:" + p.place }
 
 func (p *Postgres) String() string { return "postgres " + p.place }
 
-func (p *Postgres) Open(ctx context.Context, log *zap.Logger) (store.Store, error) {
+func (p *Postgres) Open(ctx context.Context, log *zap.Logger) (Database, error) {
 	return postgres.Open(ctx, postgres.Options{URL: p.resolved, Log: log})
 }
 

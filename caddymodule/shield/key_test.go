@@ -87,8 +87,7 @@ func TestQueryKept(t *testing.T) {
 	}
 }
 
-// Feeds count for the shield, from their first poll on. They count for their readers if those may have
-// made up the query.
+// Feeds count for the shield, from their first poll on, whoever asks for them.
 func TestShieldedFeedsHaveAskers(t *testing.T) {
 	const out, home = "203.0.113.9", stage.Home
 	for _, tt := range []struct {
@@ -96,11 +95,11 @@ func TestShieldedFeedsHaveAskers(t *testing.T) {
 		want                      store.Kind
 	}{
 		{"no query", "", "/feed", out, store.KindShield},
-		{"a query", "", "/feed?x=1", out, store.KindPublic},
-		{"a query from inside", "", "/feed?x=1", home, store.KindAddress},
+		{"a query", "", "/feed?x=1", out, store.KindShield},
+		{"a query from inside", "", "/feed?x=1", home, store.KindShield},
 		{"a query that is ignored", "query ignore", "/feed?x=1", out, store.KindShield},
 		{"a query that is named", "query keep x", "/feed?x=1&y=2", out, store.KindShield},
-		{"a query that is rewritten away", "", "/old/feed?x=1", out, store.KindPublic},
+		{"a query that is rewritten away", "", "/old/feed?x=1", out, store.KindShield},
 		{"a query that a rewrite adds", "", "/new/feed", out, store.KindShield},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -114,7 +113,7 @@ func TestShieldedFeedsHaveAskers(t *testing.T) {
 					t.Fatal(err)
 				}
 				defer db.Close()
-				records, err := db.Records(s.T.Context(), store.ID{}, 9)
+				records, err := db.Records(s.T.Context(), store.ID{}, 9, false)
 				if err != nil || len(records) != 1 || len(records[0].Askers) != 1 {
 					t.Fatalf("%+v, %v", records, err)
 				}

@@ -81,16 +81,10 @@ func (s *Shield) ping(w http.ResponseWriter, r *http.Request) *poller.Refusal {
 	if err != nil {
 		return poller.RefusalOf(err)
 	}
-	known := false
-	for _, key := range s.feedsNamed(r.Context(), c, urls) {
-		switch err := c.Ping(r.Context(), key); {
-		case err == nil:
-			known = true
-		case !errors.Is(err, cache.ErrUnknownFeed):
-			return &poller.Refusal{Status: http.StatusServiceUnavailable, Reason: "the store cannot be written", RetryAfter: time.Minute}
-		}
-	}
-	if !known {
+	switch known, err := c.Ping(r.Context(), s.feedsNamed(r.Context(), c, urls)); {
+	case err != nil:
+		return &poller.Refusal{Status: http.StatusServiceUnavailable, Reason: "the store cannot be written", RetryAfter: time.Minute}
+	case !known:
 		return refuse(http.StatusNotFound, "no reader has asked for a feed at this address")
 	}
 	return nil

@@ -55,11 +55,9 @@ func (s *Shield) serves(key string) bool {
 }
 
 // Acquire implements [cache.Origin]: a block of handlers may be asked at any time.
-func (o *feedOrigin) Acquire(context.Context, feedurl.URL) (policy.Slot, error) { return o, nil }
-func (o *feedOrigin) Turn(context.Context, policy.Standing) time.Duration       { return 0 }
-func (o *feedOrigin) Release()                                                  {}
-func (o *feedOrigin) Host(feedurl.URL) policy.Host                              { return policy.Host{} }
-func (o *feedOrigin) Busy() []string                                            { return nil }
+func (o *feedOrigin) Acquire(feedurl.URL) policy.Slot { return o }
+func (o *feedOrigin) Release()                        {}
+func (o *feedOrigin) Host(feedurl.URL) policy.Host    { return policy.Host{} }
 
 func (o *feedOrigin) Poll(ctx context.Context, ask policy.Ask) policy.Answer {
 	key := o.key.String()

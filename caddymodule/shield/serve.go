@@ -4,19 +4,15 @@
 package shield
 
 import (
-	"cmp"
 	"errors"
 	"net/http"
-	"strings"
 	"time"
 
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
 	"github.com/feedpollard/pollard/cache"
-	"github.com/feedpollard/pollard/cache/store"
 	"github.com/feedpollard/pollard/cache/version"
 	"github.com/feedpollard/pollard/caddymodule/poller"
-	"github.com/feedpollard/pollard/internal/feedurl"
 )
 
 // ServeHTTP answers a request from the cache, or lets the origin answer it.
@@ -64,10 +60,10 @@ func (s *Shield) serveFeed(w http.ResponseWriter, r *http.Request, next caddyhtt
 	if err != nil {
 		return s.passAndDetect(w, r, next, key)
 	}
-	if feed.New() && s.engine.NewFeeds.Take(s.readerOf(r), time.Now()) > 0 {
+	if feed.New() && s.engine.NewFeeds.Take(s.owner, poller.ClientOf(r).Address, time.Now()) > 0 {
 		return s.pass(w, r, next) // its network has requested too many new feeds
 	}
-	feed.Ask(s.askerOf(r, k))                 // the first poll has the rank of who asked
+	feed.Ask(s.owner, true)
 	waited, served := feed.Await(r.Context()) // all readers of a slow origin wait for one poll
 	if !served {
 		if left := r.Context().Err(); left != nil {
@@ -103,24 +99,6 @@ func mayPoll(c *cache.Cache, r *http.Request, key string, e *entry) bool {
 		return true
 	}
 	return c.Has(r.Context(), key) == nil // may read the store
-}
-
-// askerOf returns the owner for whom a request asks for the feed of its key: the shield, or its reader if
-// that may have made up the query.
-func (s *Shield) askerOf(r *http.Request, k poller.ShieldKey) store.Owner {
-	if s.Query != nil || !strings.Contains(cmp.Or(k.Sent, k.Target()), "?") {
-		return s.owner
-	}
-	return s.readerOf(r)
-}
-
-// readerOf returns the owner that the reader is.
-func (s *Shield) readerOf(r *http.Request) store.Owner {
-	from := poller.ClientOf(r).Address
-	if poller.Private(from) {
-		return s.engine.OwnerOf(store.KindAddress, from.String())
-	}
-	return s.engine.OwnerOf(store.KindPublic, feedurl.Network(from).String())
 }
 
 // answer serves a feed, unless the rules of defend refuse the request.

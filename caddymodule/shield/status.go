@@ -15,7 +15,7 @@ import (
 
 	"github.com/caddyserver/caddy/v2"
 
-	"github.com/feedpollard/pollard/cache/feedstate"
+	"github.com/feedpollard/pollard/cache/store"
 	"github.com/feedpollard/pollard/caddymodule/pages"
 	"github.com/feedpollard/pollard/caddymodule/poller"
 	"github.com/feedpollard/pollard/internal/status"
@@ -27,7 +27,7 @@ func (s *Shield) makePages(ctx caddy.Context, app *poller.App) {
 	if s.Status == "" {
 		return
 	}
-	s.viewer.Shown = func(key, _ string, _ []feedstate.Group) bool { return s.serves(key) }
+	s.viewer.Shown = func(key, _ string, _ []store.Owner) bool { return s.serves(key) }
 	s.pages = &pages.Pages{
 		Source:    pages.NewSource(s.engine, s.identity),
 		Publisher: s.publisher,

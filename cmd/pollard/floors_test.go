@@ -28,7 +28,7 @@ var floors = []string{
 	"policy/document/links",
 	"upstream internal/status cache/version cache/store",
 	"internal/check internal/readers",
-	"cache/store/sqlite cache/store/postgres cache/feedstate",
+	"cache/store/sqlite cache/store/postgres cache/feedstate cache/queue",
 	"cache cache/transfer",
 	"internal/replay",
 	"caddymodule/config",

@@ -134,7 +134,7 @@ func (s *gateway) close() {
 // its end, so that the clock does not advance during the poll.
 func (s *gateway) serve(ctx context.Context) error {
 	s.answer.reset()
-	s.feed.Ask(0)
+	s.feed.Ask(0, false)
 	_, err := s.feed.Serve(&s.answer, s.request, cache.ServeOptions{})
 	for s.origin.started() > s.polls {
 		select {

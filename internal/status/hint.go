@@ -59,6 +59,8 @@ var hints = map[string]hint{
 	policy.HintRedirectCooldown: {"pause of the target", "a site that the feed redirects to has a pause", "The feed redirects to a site that has asked for a pause until {next}.", ""},
 	policy.HintHostSlot: {"spacing", "the time between two polls of a site",
 		"Waiting for its turn: feeds of {host} are polled one at a time{spacing} (spacing).{poll}", ""},
+	policy.HintPoke: {"asked for", "someone has asked for a poll",
+		"Someone has asked for a poll, which is made as soon as the interval and the site allow it.{poll}", ""},
 	policy.HintRedirect: {"redirect", "a redirect to an address that must not be polled yet", "The feed redirects to an address that must not be polled yet.{poll}", ""},
 	policy.HintMoved:    {"moved", "the feed has moved", "The feed has moved{target} for good and is polled there. It is looked at once a day whether it still redirects.{poll}", ""},
 	policy.HintUnsent:   {"not reached", "nothing was sent", "{Host} could not be reached{because}; nothing was sent.{again}", ""},

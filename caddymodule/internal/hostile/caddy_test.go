@@ -53,7 +53,7 @@ type setup struct {
 }
 
 // gatewayByURL serves any feed by URL to any client.
-const gatewayByURL = "feed_gateway {\n\tclients any\n}\n"
+const gatewayByURL = "feed_gateway {\n\tclients private\n}\n"
 
 // quick are rules by which a feed is due each second.
 const quick = `

@@ -137,7 +137,7 @@ func (sim *simulation) start() {
 	tls := &tls.Config{RootCAs: sim.roots, Time: time.Now} // not the machine's clock
 	release, err := poller.Adopt(sim.dir, poller.Parts{
 		Origin: upstream.New(upstream.WithDial(sim.net.Dial), upstream.WithTLS(tls), upstream.WithClock(sim.clock.now)),
-		Open: func(_ context.Context, log *zap.Logger) (store.Store, error) {
+		Open: func(_ context.Context, log *zap.Logger) (poller.Database, error) {
 			return sqlite.Open(sim.dir, sqlite.Options{Log: log, Clocks: sim.clock.moment})
 		},
 		Now: sim.clock.now, Suspended: sim.clock.suspended,
