@@ -103,7 +103,11 @@ func (f *Feed) refreshOne(ctx context.Context, own bool) (status.Feed, error) {
 			return status.Feed{}, errors.New("too many polls wait for their turn: try again in a minute")
 		}
 		if !p.wait(ctx, coldTimeout, c.elapsed()) {
-			return f.describe(), nil // it goes on without us
+			if own || polled() || f.sent() {
+				return f.describe(), nil // it goes on without us
+			}
+			_ = f.poke(ctx, store.Poke{Floor: f.rules().MinInterval})
+			return status.Feed{}, &TooEarly{c.now().Add(max(tryAgain, c.schedule.open(f.host().Site)-c.elapsed())), policy.HintHostSlot}
 		}
 	}
 	if !polled() {
@@ -152,6 +156,9 @@ func (c *Cache) Forget(ctx context.Context, key string) error {
 		return err
 	}
 	// A poll under way would bring back what it knew, and no poll may start meanwhile.
+	if q := c.schedule.leaveOne(f.id); q != nil {
+		q.end()
+	}
 	own, other := f.blockPolls()
 	for own == nil {
 		if !other.wait(ctx, coldTimeout, c.elapsed()) {

@@ -228,7 +228,11 @@ func (f *Feed) pollPushed(h feedstate.HubState) {
 	}
 	ctx, cancel := context.WithTimeout(f.cache.open, hubTimeout)
 	defer cancel()
-	_ = f.poke(ctx, store.Poke{In: min(s.Feed.Push.Polled.Add(pushFloor).Sub(f.cache.now()), pushFloor), Patient: true})
+	in := min(s.Feed.Push.Polled.Add(pushFloor).Sub(f.cache.now()), pushFloor)
+	if f.sent() { // perhaps for the push before
+		in = pushFloor
+	}
+	_ = f.poke(ctx, store.Poke{In: in, Patient: true})
 }
 
 // pushed reports whether the hub has sent a push since the last poll that one has caused.

@@ -17,10 +17,9 @@ import (
 type turn struct {
 	queue.Feed
 	queued
-	host  policy.Host
-	slot  policy.Slot
-	free  func() // the place among the polls in flight
-	poked bool   // a poke has caused the poll
+	host policy.Host
+	slot policy.Slot
+	free func() // the place among the polls in flight
 }
 
 func (t *turn) release() {
@@ -106,8 +105,8 @@ func (c *Cache) enter(t *turn) bool {
 		c.schedule.addDue(false, []queue.Feed{f.queued(now)})
 		return false
 	}
-	if t.slot = origin.Acquire(f.key.URL()); t.slot == nil {
-		c.putBack(t, tryAgain)
+	if t.slot = origin.Acquire(f.key.URL()); t.slot == nil { // its host is busy: others of the site need not be
+		c.schedule.aside(t, tryAgain)
 		return false
 	}
 	if t.free = c.inFlight.try(f.owner(), 1); t.free == nil {
@@ -177,9 +176,12 @@ func (c *Cache) askStore(ctx context.Context, turns []*turn) (leases []store.Lea
 func (c *Cache) answer(t *turn, lease *store.Lease, asked time.Duration) {
 	f, now := t.feed, c.elapsed()
 	late := now-asked > feedstate.Grace // another node may have the lease by now
+	if lease.Denied == store.DeniedPaused {
+		t.New = lease.Version == 0 // as the store has it: memory may have a version that the disk had no room for
+	}
 	switch {
 	case lease.Denied == "" && !late:
-		t.poked = lease.Poked || t.request.floor > 0
+		t.poked = t.poked || lease.Poked || t.request.floor > 0
 		c.schedule.end(t, true, now, now+t.host.Spacing)
 		if t.place != nil {
 			t.place()
@@ -191,6 +193,7 @@ func (c *Cache) answer(t *turn, lease *store.Lease, asked time.Duration) {
 		}
 		return
 	case lease.Denied == "":
+		t.queued.poked = t.queued.poked || lease.Poked
 		c.returnLease(lease)
 		c.putBack(t, 0)
 	case lease.Denied == store.DeniedBusy:
@@ -214,7 +217,9 @@ func (c *Cache) refused(t *turn, lease *store.Lease, now time.Duration) {
 	if lease.Denied != store.DeniedPaused {
 		return
 	}
-	c.schedule.addDue(false, []queue.Feed{t.Feed})
+	if keeps(t.Feed) {
+		c.schedule.addDue(false, []queue.Feed{t.Feed})
+	}
 	c.hold(t, lease, now)
 }
 

@@ -281,6 +281,20 @@ type inFlight struct {
 
 func (p *inFlight) send() { p.once.Do(func() { close(p.sent) }) }
 
+// sent reports whether a poll is in flight.
+func (f *Feed) sent() bool {
+	p := f.underWay()
+	if p == nil {
+		return false
+	}
+	select {
+	case <-p.sent:
+		return true
+	default:
+		return false
+	}
+}
+
 // underWay returns the poll under way; nil if there is none.
 func (f *Feed) underWay() *inFlight {
 	f.mu.Lock()
@@ -293,10 +307,13 @@ func (f *Feed) underWay() *inFlight {
 func (f *Feed) start(e pollRequest) (p *inFlight, joined bool) {
 	f = f.locked()
 	defer f.mu.Unlock()
+	c := f.cache
 	if f.poll != nil {
+		if f.state.Load().Version == 0 {
+			c.schedule.again(f.queued(c.elapsed()))
+		}
 		return f.poll, true
 	}
-	c := f.cache
 	place := c.waiting.try(f.owner(), 1)
 	if place == nil {
 		return nil, false

@@ -19,7 +19,10 @@ import (
 func (f *Feed) hop(ctx context.Context, to feedurl.URL, host policy.Host) (wait time.Duration, err error) {
 	c := f.cache
 	c.schedule.hopWaits(host.Site, 1, c.elapsed())
-	defer func() { c.schedule.hopWaits(host.Site, -1, c.elapsed()) }()
+	defer func() {
+		c.schedule.hopWaits(host.Site, -1, c.elapsed())
+		c.wake(c.schedule.more) // the polls that it went before have a moment now
+	}()
 	claim := store.Claim{Hop: true, ID: store.IDOf(to.String()), New: !f.Served(), Host: host}
 	for {
 		if wait = c.schedule.takeHop(host.Site, host.Spacing, c.elapsed()); wait <= 0 {

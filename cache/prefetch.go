@@ -29,8 +29,11 @@ const (
 func (c *Cache) prefetch(ctx context.Context) {
 	var d dueFeeds
 	for ctx.Err() == nil {
-		_ = c.recordConfigured(ctx) // if it fails, it is tried again
+		unrecorded := c.recordConfigured(ctx)
 		wait, err := c.readDue(ctx, &d)
+		if unrecorded != nil {
+			wait = min(wait, storeRetry)
+		}
 		if err != nil && ctx.Err() == nil {
 			c.logUnreadable("feeds that are due cannot be read", "", err)
 			wait = storeRetry
@@ -139,7 +142,10 @@ func (c *Cache) recordConfigured(ctx context.Context) error {
 		missing = append(missing, some...)
 	}
 	if err == nil && len(missing) > 0 {
-		err = c.store.Restore(ctx, missing)
+		if err = c.store.Restore(ctx, missing); err == nil { // those that the store knew may be due for long
+			c.again.Store(true)
+			c.wake(c.changed)
+		}
 	}
 	if err != nil {
 		s.recorded.Store(false)

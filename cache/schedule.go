@@ -43,6 +43,7 @@ type queued struct {
 	feed    *Feed
 	request pollRequest
 	poll    *inFlight
+	poked   bool   // a poke has caused it
 	place   func() // among the polls that wait; nil if it does not count among them
 }
 
@@ -72,9 +73,36 @@ func (s *schedule) add(f queue.Feed, q *queued) bool {
 	if s.closed {
 		return false
 	}
+	if old := s.polls[f.ID]; old != nil { // of a feed that was forgotten meanwhile
+		defer old.end()
+	}
 	s.polls[f.ID] = q
 	s.queue.Wait(f)
 	return true
+}
+
+// again records that a reader has asked again for a feed that has no version, if its poll still waits.
+func (s *schedule) again(f queue.Feed) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.polls[f.ID] != nil && s.queue.Waits(f.ID) {
+		s.queue.Wait(f)
+	}
+}
+
+// keeps reports whether a feed keeps its turn although its readers have gone: strangers may have made it up.
+func keeps(f queue.Feed) bool { return !f.New || store.Owner(f.Owner) != store.Any && f.Owner != 0 }
+
+// leaveOne takes the poll of a feed out of the queue; nil if none waits.
+func (s *schedule) leaveOne(id store.ID) *queued {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	q := s.polls[id]
+	if q != nil {
+		s.queue.Leave(queue.ID(id))
+		delete(s.polls, id)
+	}
+	return q
 }
 
 // close ends the schedule, and returns the polls that wait.
@@ -127,6 +155,35 @@ func (s *schedule) back(t *turn, at time.Duration) {
 	s.queue.Back(t.Feed, at)
 }
 
+// aside has a feed that was taken wait for some time, while others of its site go on.
+func (s *schedule) aside(t *turn, wait time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if t.place != nil {
+		s.polls[t.ID] = new(t.queued)
+	}
+	s.queue.Free(t.Site)
+	time.AfterFunc(wait, func() { s.comeBack(t) })
+}
+
+// comeBack puts a feed into the queue again that was put aside, unless its poll has ended meanwhile.
+func (s *schedule) comeBack(t *turn) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	q := s.polls[t.ID]
+	switch {
+	case s.closed:
+	case t.place == nil:
+		s.queue.Due(t.Feed)
+	case q != nil && q.poll == t.poll:
+		s.queue.Wait(t.Feed)
+	}
+	select {
+	case s.more <- struct{}{}:
+	default:
+	}
+}
+
 // end ends the turn of a feed: its site was asked and is free again then, or at once if it was not.
 func (s *schedule) end(t *turn, asked bool, now, free time.Duration) {
 	s.mu.Lock()
@@ -157,7 +214,9 @@ func (s *schedule) hold(site string, p policy.Pause, by store.Owner, until, now 
 	for id, q := range s.polls {
 		if f := q.feed.queued(now); f.Site == site && (!p.New || f.New) {
 			s.queue.Leave(id)
-			s.queue.Due(f)
+			if keeps(f) {
+				s.queue.Due(f)
+			}
 			delete(s.polls, id)
 			ended = append(ended, q)
 		}
@@ -203,6 +262,9 @@ func (s *schedule) leave(before time.Duration) (late []*queued) {
 		if q.poll.started < before {
 			s.queue.Leave(queue.ID(id))
 			delete(s.polls, id)
+			if f := q.feed.queued(q.poll.started); before < math.MaxInt64 && keeps(f) {
+				s.queue.Due(f) // its readers need not wait, and it keeps its turn
+			}
 			late = append(late, q)
 		}
 	}
@@ -233,7 +295,7 @@ func (s *schedule) giveHop(site string) {
 // queued returns the feed as the queue has it.
 func (f *Feed) queued(now time.Duration) queue.Feed {
 	s := f.state.Load()
-	return queue.Feed{ID: queue.ID(f.id), Site: f.host().Site, Owner: queue.Owner(f.owner()), New: s.Version == 0, Due: min(s.Due, now)}
+	return queue.Feed{ID: queue.ID(f.id), Site: f.host().Site, Owner: queue.Owner(f.owner()), New: s.Version == 0 || s.Unstored != nil, Due: min(s.Due, now)}
 }
 
 // host returns the host that a poll of the feed asks.

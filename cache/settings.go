@@ -132,5 +132,6 @@ func (c *Cache) Apply(s Settings) {
 	c.inFlight.resize(int64(c.settings.Load().Polls))
 	c.again.Store(true) // more feeds may be prefetched
 	c.wake(c.changed)
-	c.wake(c.full) // the budget may be smaller
+	c.wake(c.schedule.more) // more polls may be in flight
+	c.wake(c.full)          // the budget may be smaller
 }

@@ -195,12 +195,11 @@ func (o *order) poke(i int, patient bool) (bool, string) {
 		return false, ""
 	}
 	f.touch(o.now, Asked{Ago: -1, Poke: &Poke{Floor: orderFloor, Patient: patient}})
-	if p.poke == End {
-		p.poke = max(o.now, p.last.Add(orderFloor))
-		if patient && p.failing {
-			p.poke = max(p.poke, p.decision)
-		}
+	at := max(o.now, p.last.Add(orderFloor))
+	if patient && p.failing {
+		at = max(at, p.decision)
 	}
+	p.poke = min(p.poke, at) // the earlier counts
 	return true, ""
 }
 

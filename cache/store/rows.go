@@ -240,7 +240,7 @@ func (f *feedRow) record(now Time) Record {
 		next = now
 	}
 	r := Record{
-		ID: f.id, URL: f.url, Token: f.token, In: min(next, poke).Sub(now), Poked: poke < next,
+		ID: f.id, URL: f.url, Token: f.token, In: min(next, poke).Sub(now), Poked: poke < next || poke <= now,
 		Polled: f.last.ago(now), Asked: f.asked.ago(now), First: f.first.ago(now), NotBefore: max(0, f.earliest.Sub(now)),
 		Version: uint64(f.version), State: f.state, Site: f.site, Points: f.points, Owner: f.owner,
 		Configured: f.configured(now), Renew: f.configured(now) && f.configuredUntil <= now.Add(configuredFor/2),

@@ -219,7 +219,7 @@ type Asked struct {
 	Poke      *Poke // nil if there is none
 }
 
-// Poke has a feed polled before its next poll is due, once. A second one adds nothing to one that waits.
+// Poke has a feed polled before its next poll is due, once. Of two that wait the earlier counts.
 type Poke struct {
 	// In is the least time until the poll, and Floor the least one since the last poll.
 	In, Floor time.Duration

@@ -64,10 +64,11 @@ func (f *feedRow) touch(now Time, a Asked) {
 		}
 	}
 	f.classify(now)
-	if p := a.Poke; p != nil && f.poke == End {
-		f.poke = min(max(now.Add(p.In), f.last.Add(p.Floor)), now.Add(longestNext))
+	if p := a.Poke; p != nil {
+		poke := min(max(now.Add(p.In), f.last.Add(p.Floor)), now.Add(longestNext))
 		if p.Patient && f.state == StateFailing {
-			f.poke = max(f.poke, f.next)
+			poke = max(poke, f.next)
 		}
+		f.poke = min(f.poke, poke)
 	}
 }
