@@ -264,7 +264,7 @@ func several(t *testing.T, h Harness) {
 	}
 }
 
-// poked has a poke wait until a feed may be polled, and until then be found. A second one adds nothing; a poll ends it. A patient
+// poked has a poke wait until a feed may be polled, and until then be found. A later one adds nothing; a poll ends it. A patient
 // one leaves a feed that fails its backoff.
 func poked(t *testing.T, h Harness) {
 	s := h.open(t)
@@ -282,7 +282,7 @@ func poked(t *testing.T, h Harness) {
 	o.In = 24 * time.Hour
 	Commit(t, s, o)
 	poke(store.Poke{In: time.Minute, Floor: time.Hour})
-	poke(store.Poke{})
+	poke(store.Poke{In: 2 * time.Hour})
 	if r := lookup(t, s, 1); !r.Poked || !near(r.In, time.Hour) || len(due()) > 0 {
 		t.Errorf("a feed that is poked: %+v, and is due: %+v", r, due())
 	}

@@ -43,10 +43,12 @@ func (m *model) touch(t *rapid.T) {
 		if a.Ago >= 0 {
 			f.asked, f.own = max(f.asked, m.now-a.Ago), f.own || a.Own
 		}
-		if p := a.Poke; p != nil && f.poke == store.Ended {
-			if f.poke = max(m.now+p.In, f.polled+p.Floor); p.Patient && f.State == store.StateFailing {
-				f.poke = max(f.poke, f.next)
+		if p := a.Poke; p != nil {
+			poke := max(m.now+p.In, f.polled+p.Floor)
+			if p.Patient && f.State == store.StateFailing {
+				poke = max(poke, f.next)
 			}
+			f.poke = min(f.poke, poke)
 		}
 	}
 }
