@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -191,4 +192,20 @@ func ofShield(p *Pages) (*Pages, Place) {
 	shield := *p
 	shield.Publisher = func(context.Context) Publisher { return Publisher{} }
 	return &shield, Place{Home: "/status/", Below: "/status/", Member: true}
+}
+
+// pageNames are the names of all pages that GET serves, files left out.
+func pageNames() []string {
+	return slices.DeleteFunc(Names(), func(name string) bool { return routes[name].get == nil || strings.Contains(name, ".") })
+}
+
+// notHTML are the pages that are for programs. A browser test of them would say nothing.
+var notHTML = map[string]bool{pageOPML: true, pageIncidents: true}
+
+// homeOf returns the pages that have the page of a name, those of a gateway or of a shield, and where they are.
+func homeOf(name string, p *Pages, at Place) (*Pages, Place) {
+	if routes[name].shield {
+		return ofShield(p)
+	}
+	return p, at
 }

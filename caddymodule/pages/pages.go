@@ -19,6 +19,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"maps"
 	"net/http"
 	"slices"
 	"strconv"
@@ -146,6 +147,9 @@ var routes = map[string]route{
 
 // Has reports whether there is a page or file of a name.
 func Has(name string) bool { _, ok := routes[name]; return ok }
+
+// Names returns the names of all pages and files, in order.
+func Names() []string { return slices.Sorted(maps.Keys(routes)) }
 
 type visit struct {
 	w    http.ResponseWriter

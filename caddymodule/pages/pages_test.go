@@ -150,10 +150,31 @@ func TestServe(t *testing.T) {
 	}
 }
 
+// A stranger gets the page about the poller and nothing else, and no page asks its source for one. A gateway
+// that lists no feeds shows none on any page.
+func TestStrangersSeeNoPage(t *testing.T) {
+	for _, name := range pageNames() {
+		p, source, at := newPages(t, 1000)
+		p, at = homeOf(name, p, at)
+		at.Member = false
+		p.Source = nil // asking it panics
+		if w := ask(p, at, "GET", name); name != pageAbout && w.Code != 403 {
+			t.Errorf("a stranger at %q gets %d", name, w.Code)
+		}
+		at.Member, at.Unlisted, p.Source = true, true, source
+		for _, kind := range []string{"text/html", "application/json"} {
+			if w := ask(p, at, "GET", name, accept(kind)); strings.Contains(w.Body.String(), "/posts/feed-") {
+				t.Errorf("a gateway that lists no feeds shows some at %q as %s: %s", name, kind, w.Body)
+			}
+		}
+	}
+}
+
 // A HEAD is answered as a GET is, without the body.
 func TestHead(t *testing.T) {
-	for _, target := range []string{"", "feeds", "savings", "about", "pollard.css", "nothing"} {
+	for _, target := range append(pageNames(), "pollard.css", "nothing") {
 		p, _, at := newPages(t, 100)
+		p, at = homeOf(target, p, at)
 		get, head := ask(p, at, "GET", target), ask(p, at, "HEAD", target)
 		if head.Code != get.Code || head.Body.Len() != 0 || head.Header().Get("Content-Length") != get.Header().Get("Content-Length") {
 			t.Errorf("%s: HEAD gives %d, %d bytes, %v; GET gives %d, %v", target, head.Code, head.Body.Len(), head.Header(), get.Code, get.Header())
@@ -251,7 +272,13 @@ func TestRefresh(t *testing.T) {
 func TestToken(t *testing.T) {
 	p, _, _ := newPages(t, 100)
 	at := Place{Home: "/~secret/", Below: "/~secret/-/", Gateway: "http://feeds.home.arpa/~secret/", Token: true, Member: true}
-	for _, target := range []string{"", "?find=blog.example", "feeds", "feeds?url=https%3A%2F%2Fblog.example%2Fposts%2Ffeed-0.xml", "savings", "about", "nothing"} {
+	targets := []string{"?find=blog.example", "feeds?url=https%3A%2F%2Fblog.example%2Fposts%2Ffeed-0.xml", "nothing"}
+	for _, name := range pageNames() {
+		if !notHTML[name] && !routes[name].shield { // lists and feeds name the gateway, and a shield has no tokens
+			targets = append(targets, name)
+		}
+	}
+	for _, target := range targets {
 		body := ask(p, at, "GET", target).Body.String()
 		for _, own := range []string{`href="/-/`, `action="/-/`, `src="/-/`, `href="/"`, "javascript:"} {
 			if strings.Contains(body, own) {
@@ -527,8 +554,8 @@ func TestLinksToOtherSitesHideTheirPage(t *testing.T) {
 	p, _, at := newPages(t, 3)
 	server := serve(t, p, at)
 	anchor, others := regexp.MustCompile(`<a [^>]*href="https?://[^>]*>`), 0
-	for _, page := range everyPage {
-		resp, err := http.Get(server.URL + page.path)
+	for _, path := range everyPage() {
+		resp, err := http.Get(server.URL + path)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -542,7 +569,7 @@ func TestLinksToOtherSitesHideTheirPage(t *testing.T) {
 				continue
 			}
 			if others++; !strings.Contains(link, `rel="noreferrer`) {
-				t.Errorf("%s: %s", page.path, link)
+				t.Errorf("%s: %s", path, link)
 			}
 		}
 	}
