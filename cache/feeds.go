@@ -66,7 +66,7 @@ func (c *Cache) listed(r *store.Record, shown Shown) (out status.Feed, ok bool) 
 		some = feedstate.SummaryOf(r)
 		out.State = feedstate.ShownOf(r.State, out.Configured, !ended && in <= 0, some.Failures > 0)
 		if r.Points != "" {
-			out.State = c.stateOf(r.URL, &feedstate.State{Points: r.Points, Due: now + in, Ended: ended})
+			out.State = c.stateOf(r.URL, &feedstate.State{Points: r.Points, Version: r.Version, Due: now + in, Ended: ended})
 		}
 	}
 	if out.Failures = some.Failures; r.Version != 0 {

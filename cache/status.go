@@ -182,8 +182,11 @@ func (c *Cache) describe(k feedstate.Key, s *feedstate.State, asked time.Duratio
 	return out
 }
 
-// stateOf returns the state that people see of a feed: that of the feed to which it points, if it points to one.
+// stateOf returns the state that people see of a feed: that of the feed to which it points, if it points to one. If
+// that one never gave a version, readers get the feed's own, and it has its own state.
 func (c *Cache) stateOf(key string, s *feedstate.State) status.State {
+	own := s.Shown(c.isConfigured(key), c.elapsed())
+	served := s.Version != 0
 	for range maxPointers {
 		if s.Points == "" {
 			break
@@ -199,7 +202,10 @@ func (c *Cache) stateOf(key string, s *feedstate.State) status.State {
 		}
 		key, s = target, feedstate.Of(records[0], c.elapsed())
 	}
-	return s.Shown(c.isConfigured(key), c.elapsed())
+	if state := s.Shown(c.isConfigured(key), c.elapsed()); state != status.StateUnread || !served {
+		return state
+	}
+	return own
 }
 
 func (c *Cache) isConfigured(key string) bool { return c.settings.Load().configured[key] }

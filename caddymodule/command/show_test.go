@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/feedpollard/pollard/internal/status"
+	"github.com/feedpollard/pollard/internal/status/statustest"
 	"github.com/feedpollard/pollard/policy"
 )
 
@@ -72,5 +73,39 @@ func TestHintsInWords(t *testing.T) {
 		if want := "  " + status.HintShort(name) + "  "; !strings.HasPrefix(lines[i], want) || strings.Contains(lines[i], "given:") || f.Why() != status.HintShort(name) {
 			t.Errorf("%s: %q, and in the list %q, want %q", name, lines[i], f.Why(), want)
 		}
+	}
+}
+
+// Nothing that `feeds show` and `feeds explain` print contradicts another fact of the feed.
+func TestTextsAgreeWithFacts(t *testing.T) {
+	now, said := time.Now(), make(map[string]bool)
+	check := func(name string, f *status.Feed, text string, now time.Time) {
+		text, _, _ = strings.Cut(text, "\nConsidered") // what follows is a table of all hints
+		if wrong := statustest.Contradiction(f, text, now); wrong != "" && !said[f.Winner+wrong] {
+			said[f.Winner+wrong] = true
+			t.Errorf("%s: %s: %s", name, wrong, text)
+		}
+	}
+	for name, f := range statustest.Few(now) {
+		var b strings.Builder
+		if err := writeFeed(&b, f, now); err != nil {
+			t.Fatal(err)
+		}
+		check(name, &f, b.String(), now)
+	}
+	for c := range statustest.Cases(now) {
+		x := subject{rules: c.Rules, history: c.History, answer: c.Answer, document: c.Document}
+		if c.Answer.Err != nil {
+			x.problem = c.Answer.Err.Error()
+		}
+		e, d := x.explain()
+		var b strings.Builder
+		if err := e.writeText(&b, d); err != nil {
+			t.Fatal(err)
+		}
+		f := status.Decided(d)
+		f.LastStatus, f.LastFailure = c.Answer.Status, c.Answer.Failure
+		f.Failures = c.History.Update(c.Answer, c.Document, false).Failures
+		check(c.Name, &f, b.String(), now)
 	}
 }

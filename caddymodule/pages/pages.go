@@ -238,7 +238,7 @@ func (p *Pages) ServeProblem(w http.ResponseWriter, r *http.Request, at Place, c
 		shown.Text = "There is no feed at this address."
 	}
 	if code == http.StatusGone {
-		shown.More += " " + lookElsewhere
+		shown.More += " " + status.LookElsewhere
 	}
 	if wait, err := strconv.ParseUint(w.Header().Get("Retry-After"), 10, 32); err == nil && code != http.StatusForbidden { // time alone mends no 403
 		shown.Retry = time.Now().Add(time.Duration(wait) * time.Second)

@@ -485,12 +485,13 @@ func TestServeProblem(t *testing.T) {
 func TestPageOfFailingFeed(t *testing.T) {
 	p, source, at := newPages(t, 3)
 	for _, tt := range []struct {
-		status int
-		remedy string
-	}{{404, "look for it at the site"}, {503, "nothing needs to be done"}, {0, "nothing needs to be done"}} {
+		failure policy.Failure
+		status  int
+		remedy  string
+	}{{policy.FailureNotFound, 404, "look for it at the site"}, {policy.FailureStatus, 503, "nothing needs to be done"}, {policy.FailureConnect, 0, "nothing needs to be done"}} {
 		source.account = func(Which) (status.Feed, []byte, error) {
 			f := source.detailed(source.row(0))
-			f.State, f.Failures, f.LastStatus, f.LastError = status.StateFailing, 2, tt.status, "x.example: <b>broken</b>"
+			f.State, f.Failures, f.LastFailure, f.LastStatus, f.LastError = status.StateFailing, 2, tt.failure, tt.status, "x.example: <b>broken</b>"
 			return f, nil, nil
 		}
 		body, at0 := ask(p, at, "GET", "feeds?url=https%3A%2F%2Fblog.example%2Fposts%2Ffeed-0.xml").Body.String(), -1
@@ -512,9 +513,10 @@ func TestRemedyOfFailure(t *testing.T) {
 		status  int
 		remedy  string
 	}{
-		{policy.FailureNotFeed, 200, lookElsewhere},
+		{policy.FailureNotFeed, 200, status.LookElsewhere},
 		{policy.FailureTruncated, 200, ""}, {policy.FailureOversize, 200, ""}, {policy.FailureProtocol, 200, ""},
 		{policy.FailureProtocol, 0, ""}, {policy.FailureConnect, 0, "nothing needs to be done"},
+		{policy.FailureAddress, 0, ""}, {policy.FailureInternal, 0, ""}, {policy.FailureProxy, 0, "look whether it runs"},
 	} {
 		source.account = func(Which) (status.Feed, []byte, error) {
 			f := source.detailed(source.row(0))
@@ -522,7 +524,7 @@ func TestRemedyOfFailure(t *testing.T) {
 			return f, nil, nil
 		}
 		body := ask(p, at, "GET", "feeds?url=https%3A%2F%2Fblog.example%2Fposts%2Ffeed-0.xml").Body.String()
-		for _, remedy := range []string{lookElsewhere, "nothing needs to be done"} {
+		for _, remedy := range []string{status.LookElsewhere, "nothing needs to be done", "look whether it runs"} {
 			if got, want := strings.Contains(body, remedy), remedy == tt.remedy; got != want {
 				t.Errorf("%s with status %d: says %q: %v", tt.failure, tt.status, remedy, got)
 			}

@@ -41,7 +41,7 @@ var floors = []string{
 
 // tools are packages that nothing imports but other tools, tests, and package docs.
 var tools = []string{
-	"internal/origintest", "internal/loopback", "cache/store/storetest", "cache/store/postgres/postgrestest", "caddymodule/internal/...",
+	"internal/origintest", "internal/loopback", "internal/status/statustest", "cache/store/storetest", "cache/store/postgres/postgrestest", "caddymodule/internal/...",
 	"bench/...", "docs", "packaging",
 }
 

@@ -176,6 +176,17 @@ var clauses = map[string]func(*reason) string{
 	"episodes": func(w *reason) string {
 		return either(strings.HasPrefix(w.won.Note, "begins"), "it pauses", "an episode comes {every}")
 	},
+	"is":    func(w *reason) string { return either(w.due(), "was", "is") },
+	"waits": func(w *reason) string { return either(w.due(), "", " This feed waits until {next}{with others}.") },
+	"ended": func(w *reason) string {
+		return either(w.NextPoll.IsZero(), " It is not polled any more, except by hand.", "{poll}")
+	},
+	"there": func(w *reason) string {
+		return either(w.State == StateGone, ", and is gone there too", " and is polled there")
+	},
+	"unreached": func(w *reason) string {
+		return either(w.LastFailure == policy.FailureNotStarted, "The last poll did not begin", "{Host} could not be reached")
+	},
 	"with others": func(w *reason) string {
 		if w.Pause == nil {
 			return ""
