@@ -146,7 +146,7 @@ func New(o Options) (*Cache, error) {
 		o.Now = time.Now
 	}
 	if o.Memory <= 0 {
-		o.Memory = 64 << 20
+		o.Memory = DefaultMemory
 	}
 	memory, err := newMemory(o.Memory)
 	if err != nil {

@@ -77,6 +77,14 @@ type Settings struct {
 	listable   <-chan struct{} // closed by the first call
 }
 
+// What holds if [Settings] or [Options] say nothing.
+const (
+	DefaultMemory    = 64 << 20
+	DefaultDisk      = 10 << 30
+	DefaultPolls     = 128
+	DefaultIdleAfter = 30 * 24 * time.Hour
+)
+
 // filled returns the settings with their defaults.
 func (s Settings) filled() *Settings {
 	if s.Rules == nil {
@@ -88,9 +96,9 @@ func (s Settings) filled() *Settings {
 	if s.Earlier == nil {
 		s.Earlier = func(string) []string { return nil }
 	}
-	s.IdleAfter = cmp.Or(max(s.IdleAfter, 0), 30*24*time.Hour)
-	s.Polls = cmp.Or(max(s.Polls, 0), 128)
-	s.Disk = cmp.Or(max(s.Disk, 0), 10<<30)
+	s.IdleAfter = cmp.Or(max(s.IdleAfter, 0), DefaultIdleAfter)
+	s.Polls = cmp.Or(max(s.Polls, 0), DefaultPolls)
+	s.Disk = cmp.Or(max(s.Disk, 0), DefaultDisk)
 	s.Log = cmp.Or(s.Log, zap.NewNop())
 	if s.Subscribers == nil {
 		s.Subscribers = func(string) int { return 0 }
