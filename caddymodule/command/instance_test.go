@@ -159,6 +159,18 @@ func TestListIsSorted(t *testing.T) {
 			rest = rest[at:]
 		}
 	}
+	for flag, want := range map[string]string{"--sort=state": "4 3 2 1", "--sort=name": "4 1 2 3", "--sort=next": "2 1 3 4", "--state=waiting": "3", "--state=gone": ""} {
+		out, told, code := runWithErrors(t, listCommand(), "", "--json", "--address", server.URL, flag)
+		var feeds []status.Feed
+		err := json.Unmarshal([]byte(out), &feeds)
+		var ids []string
+		for _, f := range feeds {
+			ids = append(ids, f.ID)
+		}
+		if got := strings.Join(ids, " "); got != want || err != nil || code != 0 || feeds == nil {
+			t.Errorf("%s as JSON has %q, want %q: %v %s", flag, got, want, err, told)
+		}
+	}
 }
 
 // Addresses that never gave a feed are counted below the list; with --all they are listed.
