@@ -55,7 +55,7 @@ func TestCaddyfileToJSON(t *testing.T) {
 				return
 			}
 			if got.String() != want {
-				t.Errorf("got\n%s\nwant\n%s", got.String(), want)
+				t.Errorf("if this is meant, run the test with -update, which writes %s again: got\n%s\nwant\n%s", file, got.String(), want)
 			}
 		})
 	}

@@ -117,7 +117,7 @@ func TestGoldenLogs(t *testing.T) {
 					t.Fatal(err)
 				}
 				if string(got) != string(want) {
-					t.Errorf("%s: got\n%s\nwant\n%s", name, got, want)
+					t.Errorf("%s: if this is meant, run the test with -update, which writes %s again: got\n%s\nwant\n%s", name, golden, got, want)
 				}
 			}
 		})
