@@ -4,6 +4,7 @@
 package policy
 
 import (
+	"slices"
 	"time"
 
 	"github.com/feedpollard/pollard/internal/feedurl"
@@ -55,6 +56,13 @@ const (
 	HintOffline          = "offline"           // no site can be reached
 	HintPolls            = "polls"             // too many are in flight
 )
+
+// explicit are the hints by which a site or a feed says how often it may be polled.
+var explicit = []string{HintSMaxAge, HintMaxAge, HintExpires, HintTTL, HintSy, HintUpdateFrequency}
+
+// Explicit reports whether a site or a feed says by a hint how often it may be polled. Other hints come
+// from dates of entries, from settings, or from what happened at polls.
+func Explicit(hint string) bool { return slices.Contains(explicit, hint) }
 
 // candidate is the interval that one hint asks for.
 type candidate struct {

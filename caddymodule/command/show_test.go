@@ -4,6 +4,7 @@
 package command
 
 import (
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -107,5 +108,28 @@ func TestTextsAgreeWithFacts(t *testing.T) {
 		f.LastStatus, f.LastFailure = c.Answer.Status, c.Answer.Failure
 		f.Failures = c.History.Update(c.Answer, c.Document, false).Failures
 		check(c.Name, &f, b.String(), now)
+	}
+}
+
+// Everything that a document can say about polling is printed. The feed's own address and the beginning of its period
+// are not about that alone.
+func TestEveryHintIsPrinted(t *testing.T) {
+	minutes := int64(60)
+	hints := reflect.TypeFor[policy.Hints]()
+	for i := range hints.NumField() {
+		field := hints.Field(i)
+		if field.Name == "Self" || field.Name == "SyBase" {
+			continue
+		}
+		var e explanation
+		value := reflect.ValueOf(&e.Hints).Elem().Field(i)
+		for _, sample := range []any{&minutes, []int{1}, []string{"Monday"}, "daily", true, &policy.UpdateFrequency{Text: "daily"}} {
+			if v := reflect.ValueOf(sample); v.Type() == field.Type {
+				value.Set(v)
+			}
+		}
+		if facts := e.hintFacts(); len(facts) != 1 || value.IsZero() {
+			t.Errorf("%s, set to %v, is printed as %v", field.Name, value, facts)
+		}
 	}
 }

@@ -19,18 +19,17 @@ import (
 func (x *checker) checkHints() {
 	explicit := false
 	for _, t := range x.decision.Considered {
-		switch t.Hint {
-		case policy.HintSMaxAge, policy.HintMaxAge, policy.HintExpires, policy.HintTTL, policy.HintSy, policy.HintUpdateFrequency:
-			if t.Seconds > 0 {
-				explicit = true
-				raw := t.Raw
-				if !strings.HasPrefix(strings.ToLower(raw), t.Hint) { // directives have their name with them
-					raw = status.HintShort(t.Hint) + " " + raw
-				}
-				x.good("It says how often to ask: %s.", raw)
-			} else if t.Hint == policy.HintSy && t.Note != "" {
-				x.find("hint-ignored", fmt.Sprintf("%s %s: %s", status.HintShort(t.Hint), t.Raw, t.Note))
+		switch {
+		case !policy.Explicit(t.Hint):
+		case t.Seconds > 0:
+			explicit = true
+			raw := t.Raw
+			if !strings.HasPrefix(strings.ToLower(raw), t.Hint) { // directives have their name with them
+				raw = status.HintShort(t.Hint) + " " + raw
 			}
+			x.good("It says how often to ask: %s.", raw)
+		case t.Hint == policy.HintSy && t.Note != "":
+			x.find("hint-ignored", fmt.Sprintf("%s %s: %s", status.HintShort(t.Hint), t.Raw, t.Note))
 		}
 	}
 	if !explicit {

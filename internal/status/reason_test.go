@@ -269,6 +269,15 @@ func TestEveryWinnerHasASentence(t *testing.T) {
 	}
 }
 
+// A hint that a bound can overrule has a text for that.
+func TestEveryExplicitHintHasARequest(t *testing.T) {
+	for name, h := range hints {
+		if overruled := policy.Explicit(name) || name == policy.HintRhythm; overruled != (h.request != "") {
+			t.Errorf("%s: it can be overruled: %v, and its text for that is %q", name, overruled, h.request)
+		}
+	}
+}
+
 func TestClock(t *testing.T) {
 	berlin := time.FixedZone("CET", 3600)
 	for _, test := range []struct {
