@@ -72,7 +72,7 @@ func (c *Cache) listed(r *store.Record, shown Shown) (out status.Feed, ok bool) 
 	if out.Failures = some.Failures; r.Version != 0 {
 		out.Title = some.Title
 	}
-	if some.Incident.Shown(c.now()) {
+	if some.Incident.Visible(c.now()) {
 		out.Incident = &some.Incident
 	}
 	if !ended {

@@ -148,7 +148,7 @@ func (c *Cache) describe(k feedstate.Key, s *feedstate.State, asked time.Duratio
 		Failures: m.History.Failures, Site: f.Site != nil && s.Version == 0 && f.Failure == policy.FailureNotFeed, Polls: f.Polls.All(),
 		Validated: f.Validated, Pause: pause,
 	}
-	if m.Incident.Kind != "" && m.Incident.Shown(c.now()) {
+	if m.Incident.Kind != "" && m.Incident.Visible(c.now()) {
 		out.Incident = &m.Incident
 	}
 	if out.Considered == nil {

@@ -189,7 +189,7 @@ func (s *gateway) replay(ctx context.Context, l *Line) error {
 	r := readers.FromHTTP(s.request, feedName, v.client, now)
 	r.SkipHours = s.origin.skipHours
 	r.Validators = s.validators(l)
-	if !l.Known {
+	if !l.HasHeader {
 		r.Person = r.Person || v.browser // the log does not have the fields that persons are recognized by
 	}
 	limits := s.options.Limits(s.request)
@@ -244,7 +244,7 @@ func (s *gateway) namesFeed(referer string) bool {
 // validators compares the request's validators with those that the replay has served.
 // Validators taken from the log are not compared, because the log's origin made them.
 func (s *gateway) validators(l *Line) version.Standing {
-	if l.Known && l.Status != http.StatusNotModified {
+	if l.HasHeader && l.Status != http.StatusNotModified {
 		return version.Unconditional
 	}
 	return s.feed.Standing(s.request.Header)
@@ -305,7 +305,7 @@ func (s *gateway) handshake(l *Line) int64 {
 		surplus -= s.sizes.packed
 	}
 	known := l.noBody() || l.Status/100 == 4 || l.Status == http.StatusOK && l.Bytes < s.sizes.plainFrom
-	if !s.found.headers || l.Known || !known || surplus < leastTLS || surplus > mostTLS {
+	if !s.found.headers || l.HasHeader || !known || surplus < leastTLS || surplus > mostTLS {
 		return 0
 	}
 	return surplus

@@ -24,10 +24,10 @@ type Line struct {
 	Status int
 	Bytes  int64 // sent, as logged
 
-	// Header has the User-Agent, the Referer and, if Known, the other fields of [fields]. The
+	// Header has the User-Agent, the Referer and, if HasHeader, the other fields of [fields]. The
 	// combined format does not have those.
-	Header http.Header
-	Known  bool
+	Header    http.Header
+	HasHeader bool
 }
 
 // fields are the header fields that decide on the answer to a request.
@@ -130,7 +130,7 @@ func parseCaddy(text []byte) (l Line, err error) {
 		}
 	}
 	return Line{
-		Time: at, Status: *e.Status, Bytes: e.Size, Header: header, Known: true,
+		Time: at, Status: *e.Status, Bytes: e.Size, Header: header, HasHeader: true,
 		Remote: printable(cmp.Or(e.Request.ClientIP, e.Request.RemoteIP)), Method: printable(e.Request.Method), Target: printable(e.Request.URI),
 	}, nil
 }

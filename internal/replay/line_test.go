@@ -64,7 +64,7 @@ func TestParse(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if want := strings.NewReplacer(tt.with...).Replace(tt.want); described(&l) != want || l.Known != (tt.line == caddyLine) {
+			if want := strings.NewReplacer(tt.with...).Replace(tt.want); described(&l) != want || l.HasHeader != (tt.line == caddyLine) {
 				t.Errorf("got  %s\nwant %s", described(&l), want)
 			}
 		})

@@ -50,7 +50,7 @@ func readOpening(head []byte, given string) opening {
 		}
 		s.valid++
 		switch {
-		case l.Known: // Caddy logs bodies only
+		case l.HasHeader: // Caddy logs bodies only
 			bare++
 		case l.noBody() && l.Bytes > 0:
 			sized++

@@ -119,7 +119,7 @@ func (v *reader) header(l *Line, s sizes) http.Header {
 		h["User-Agent"] = []string{v.agent}
 	}
 	switch {
-	case !l.Known:
+	case !l.HasHeader:
 		conditional, plain := v.infer(l, s)
 		if !plain {
 			h["Accept-Encoding"] = []string{"gzip"}

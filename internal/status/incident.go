@@ -40,8 +40,8 @@ const (
 // Over reports whether the incident has ended.
 func (i Incident) Over(now time.Time) bool { return !i.Ended.IsZero() && !now.Before(i.Ended) }
 
-// Shown reports whether people are shown the incident.
-func (i Incident) Shown(now time.Time) bool {
+// Visible reports whether people are shown the incident.
+func (i Incident) Visible(now time.Time) bool {
 	return i.Kind != "" && (i.Ended.IsZero() || now.Before(i.Ended.Add(incidentKept)))
 }
 

@@ -21,17 +21,17 @@ import (
 	"github.com/feedpollard/pollard/policy"
 )
 
-// classify makes a failure of an error that left no usable answer, with a text of
+// failureOf makes a failure of an error that left no usable answer, with a text of
 // one line for readers: what was wrong, without anything that the origin said or
 // that they need not know of the machine. The phase is that of the hop; asked is true
 // if any request of the poll has left.
-func classify(ctx context.Context, at phase, asked bool, err error) (policy.Failure, error) {
+func failureOf(ctx context.Context, at phase, asked bool, err error) (policy.Failure, error) {
 	cause := context.Cause(ctx)
 	late := cause == errTimeout || isTimeout(err)
 	address, refused := errors.AsType[*AddressError](err)
 	unknown := has[*net.DNSError](err)
 	if proxy, ok := errors.AsType[*proxyError](err); ok {
-		return proxy.classify()
+		return proxy.failure()
 	}
 	switch {
 	case refused:
@@ -134,9 +134,9 @@ type plainError struct {
 func (e *plainError) Error() string { return e.text }
 func (e *plainError) Unwrap() error { return e.err }
 
-// classifyStatus makes a failure of a status that is neither 200 nor a redirect,
+// failureOfStatus makes a failure of a status that is neither 200 nor a redirect,
 // or of a 304 that was not asked for.
-func classifyStatus(status int) (policy.Failure, error) {
+func failureOfStatus(status int) (policy.Failure, error) {
 	failure := policy.FailureStatus
 	switch status {
 	case http.StatusNotModified:
