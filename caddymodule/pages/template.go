@@ -10,8 +10,10 @@ import (
 	"encoding/hex"
 	"hash/fnv"
 	"html/template"
+	"io/fs"
 	"net/http"
 	"net/url"
+	"path"
 	"strings"
 	"time"
 
@@ -106,9 +108,15 @@ var templates = func() map[string]*template.Template {
 		"rfc3339":  func(t time.Time) string { return t.UTC().Format(time.RFC3339) },
 		"utc":      func(t time.Time) string { return t.UTC().Format("2 Jan 2006, 15:04 UTC") },
 	}).ParseFS(templateFiles, "templates/layout.html"))
+	files, err := fs.Glob(templateFiles, "templates/*.html")
+	if err != nil {
+		panic(err) // the pattern is valid
+	}
 	byName := make(map[string]*template.Template)
-	for _, name := range []string{"home", "feeds", "feed", "readers", "savings", "about", "site", "problem"} {
-		byName[name] = template.Must(template.Must(layout.Clone()).ParseFS(templateFiles, "templates/"+name+".html"))
+	for _, file := range files {
+		if name := strings.TrimSuffix(path.Base(file), ".html"); name != "layout" {
+			byName[name] = template.Must(template.Must(layout.Clone()).ParseFS(templateFiles, file))
+		}
 	}
 	return byName
 }()
