@@ -22,6 +22,7 @@ import (
 	"github.com/feedpollard/pollard/caddymodule/pages"
 	"github.com/feedpollard/pollard/caddymodule/poller"
 	"github.com/feedpollard/pollard/internal/feedurl"
+	"github.com/feedpollard/pollard/policy"
 )
 
 func init() {
@@ -107,10 +108,11 @@ type Gateway struct {
 	// and that it does.
 	mayServe, mayServeNamed func(from string) error
 
-	pages   *pages.Pages
-	paths   map[string]string // canonical URLs of configured feeds, by decoded path
-	chosen  map[string]string // the first of these paths of each feed, escaped, by its canonical URL
-	origins map[string]bool   // of these feeds
+	pages       *pages.Pages
+	paths       map[string]string              // canonical URLs of configured feeds, by decoded path
+	rulesAround func(feedurl.URL) policy.Rules // see rulesAround; nil: not read from a Caddyfile
+	chosen      map[string]string              // the first of these paths of each feed, escaped, by its canonical URL
+	origins     map[string]bool                // of these feeds
 }
 
 // Feed is a feed at a path.
