@@ -186,7 +186,7 @@ func TestCaddyfileErrors(t *testing.T) {
 		{"shield: query", shield("query drop"), `query: "drop" is not known: expected ignore, or keep and names of parameters, at Caddyfile:3`},
 		{"shield: query keep nothing", shield("query keep"), "query keep: expected names of parameters, at Caddyfile:3"},
 		{"defend: unknown line", shield("defend {\nban all\n}"), `unrecognized subdirective "ban": expected one of exempt, fleet, max_rate, require_compression, require_user_agent, skip_hours, unconditional, at Caddyfile:4`},
-		{"defend: argument", shield("defend all"), `defend: unexpected "all": it takes no argument, at Caddyfile:3`},
+		{"defend: argument", shield("defend all"), `defend: unexpected "all": write its rules into a block, such as defend { unconditional 4h }, which it means without one, at Caddyfile:3`},
 		{"max_rate: one argument", shield("defend {\nmax_rate 5\n}"), "max_rate: expected a number of requests and a duration, such as 12 1h, at Caddyfile:4"},
 		{"max_rate: zero", shield("defend {\nmax_rate 0 1h\n}"), `max_rate: "0" is not a number of 1 or more, at Caddyfile:4`},
 		{"max_rate: swapped", shield("defend {\nmax_rate 1h 5\n}"), `max_rate: "1h" is not a number of 1 or more, at Caddyfile:4`},
@@ -271,6 +271,8 @@ func TestCaddyfileWarnings(t *testing.T) {
 	for _, tt := range []struct {
 		name, caddyfile, want string // empty: no warning
 	}{
+		{"hubs that cannot reach the gateway", "{\npollard {\nwebsub https://feeds.home.arpa\n}\n}\n", "websub: hubs on the internet cannot reach feeds.home.arpa, which is in a private network: write a URL that they reach, or delete the line, at FILE:3"},
+		{"hubs that can", "{\npollard {\nwebsub https://feeds.example.com\n}\n}\n", ""},
 		{"a handle for all before a gateway", site("handle {\nrespond hi\n}\nfeed_gateway"), "feed_gateway gets no request: the handle at line 2 takes them all: write feed_gateway into it, or into a handle of its own, at FILE:5"},
 		{"a handle for all before a shield", site(shield + "handle /api/* {\nrespond api\n}\nhandle {\nreverse_proxy localhost:2\n}"), "feed_shield gets no request: the handle at line 10 takes them all"},
 		{"within another handle", site("handle_path /x/* {\nfeed_gateway\nhandle {\nrespond hi\n}\n}"), "feed_gateway gets no request: the handle at line 4"},

@@ -6,6 +6,7 @@ package gateway
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"maps"
 	"net/http"
@@ -212,7 +213,7 @@ func (g *Gateway) discover(r *http.Request, address string) (pages.Site, error) 
 // requested returns the URL that an address means which a person has typed or pasted: of a feed or
 // a site, with or without a scheme, or at this gateway. Otherwise it returns what is wrong.
 func (g *Gateway) requested(r *http.Request, address string) (u feedurl.URL, problem string) {
-	const noSite = "This is not the address of a site: write one such as https://blog.example/."
+	const noSite, example = "This is not the address of a site: ", "write one such as https://blog.example/."
 	if address = feedurl.Written(address); strings.HasPrefix(address, "/") {
 		address = poller.SiteAddress(r) + basePath(r) + address // a path of this gateway
 	}
@@ -220,7 +221,13 @@ func (g *Gateway) requested(r *http.Request, address string) (u feedurl.URL, pro
 	for range folded {
 		u, err := feedurl.Parse(address)
 		if err != nil {
-			return u, noSite
+			if _, _, hasScheme := feedurl.CutScheme(address); !hasScheme {
+				_, err = feedurl.Parse("https://" + address) // an odd port does not look like one
+			}
+			if _, why, odd := strings.Cut(fmt.Sprint(err), ": its port "); odd {
+				return u, noSite + "its port " + why + "."
+			}
+			return u, noSite + example
 		}
 		feed, own := g.own(r, u)
 		switch {
@@ -231,7 +238,7 @@ func (g *Gateway) requested(r *http.Request, address string) (u feedurl.URL, pro
 		}
 		address = feed
 	}
-	return u, noSite
+	return u, noSite + example
 }
 
 // own returns the URL of the feed that an address of this gateway is for; it is empty for a page.

@@ -5,11 +5,14 @@ package readers
 
 import (
 	"cmp"
+	"fmt"
 	"net/http"
 	"slices"
 	"time"
 
 	"golang.org/x/time/rate"
+
+	"github.com/feedpollard/pollard/internal/status"
 )
 
 // Limits selects the requests that a publisher refuses. The zero Limits refuses none.
@@ -124,6 +127,11 @@ func (d Limits) check(s *state, r *Request) Verdict {
 	return Verdict{}
 }
 
+// tooMany says how many whole feeds are sent in an interval, and what gets more.
+func tooMany(most int, interval time.Duration, to string) string {
+	return fmt.Sprintf("too many unconditional requests (%d whole feeds in %s%s): send If-None-Match or If-Modified-Since", most, status.Length(interval), to)
+}
+
 // wait returns until when a request has to wait, and why. The zero time means that it
 // does not have to wait.
 func (d Limits) wait(s *state, r *Request) (until time.Time, reason string) {
@@ -138,7 +146,7 @@ func (d Limits) wait(s *state, r *Request) (until time.Time, reason string) {
 	}
 	if d.Unconditional > 0 {
 		if end := s.whole.next(r.Time, wholeFeeds, d.Unconditional); end.After(r.Time) && end.After(until) {
-			until, reason = end, "too many unconditional requests: send If-None-Match or If-Modified-Since"
+			until, reason = end, tooMany(wholeFeeds, d.Unconditional, "")
 		}
 	}
 	if d.SkipHours {

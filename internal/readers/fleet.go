@@ -35,7 +35,7 @@ func (l *Limiter) checkFleet(d Limits, s *state, r *Request) Verdict {
 	if free.After(r.Time) {
 		return Verdict{
 			Status: http.StatusTooManyRequests, Until: free, Early: s.wait.After(r.Time),
-			Reason: "too many unconditional requests by the machines of this program: send If-None-Match or If-Modified-Since",
+			Reason: tooMany(wholeFeedsOfFleet, d.interval(), " for all machines of this program, one for each network"),
 		}
 	}
 	d.Unconditional = 0

@@ -231,3 +231,20 @@ func TestRetryAfterIsRoundedUp(t *testing.T) {
 		}
 	}
 }
+
+// A refusal says how many whole feeds there are in which time: its Retry-After alone surprises people.
+func TestRefusalSaysTheLimit(t *testing.T) {
+	for limits, want := range map[Limits]string{
+		{Unconditional: 4 * time.Hour}:                     "too many unconditional requests (2 whole feeds in 4 hours): send If-None-Match or If-Modified-Since",
+		{Unconditional: 90 * time.Minute, Fleet: "Hammer"}: "too many unconditional requests (4 whole feeds in 90 minutes for all machines of this program, one for each network): send If-None-Match or If-Modified-Since",
+	} {
+		l := NewLimiter()
+		var v Verdict
+		for range 3 {
+			v = serve(t, l, limits, poll(start(), "Hammer/1", "192.0.2.1"))
+		}
+		if v.Status != 429 || v.Reason != want {
+			t.Errorf("%+v: %d %s", limits, v.Status, v.Reason)
+		}
+	}
+}
