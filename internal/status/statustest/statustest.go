@@ -157,6 +157,9 @@ func Feeds(now time.Time) iter.Seq2[string, status.Feed] {
 				late.LastPoll, late.NextPoll = late.LastPoll.Add(now.Sub(late.NextPoll)-time.Minute), now.Add(-time.Minute)
 				feeds["due"] = late
 				for _, hint := range others {
+					if len(c.Answer.Header) > 0 { // it is of no account here
+						break
+					}
 					held := decided
 					held.Winner, held.NextPoll = hint, now.Add(20*time.Minute)
 					held.Considered = append([]policy.Term{{Hint: hint, Seconds: 1200, Used: true}}, unused(decided.Considered)...)
