@@ -19,13 +19,9 @@ import (
 	"github.com/feedpollard/pollard/internal/status"
 )
 
-// operating.md has each metric and each event of the program, and no other.
+// The pages have each metric and each event of the program, and no other.
 func TestMetricsAndEvents(t *testing.T) {
-	text, err := os.ReadFile("operating.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	page := string(text)
+	page := allPages(t)
 	metric, event := regexp.MustCompile(`^pollard_[a-z_]+$`), regexp.MustCompile(`^pollard\.[a-z_]+$`)
 	inCode, metrics := make(map[string]bool), 0
 	for name, in := range literals(t) {
@@ -38,7 +34,7 @@ func TestMetricsAndEvents(t *testing.T) {
 		}
 		inCode[name] = true
 		if !regexp.MustCompile("(?m)^\\| .*`" + regexp.QuoteMeta(name) + "[`{].* \\|$").MatchString(page) {
-			t.Errorf("operating.md has no row for %s", name)
+			t.Errorf("no page has a row for %s", name)
 		}
 	}
 	if metrics < 10 || len(inCode)-metrics < 5 {
@@ -47,7 +43,7 @@ func TestMetricsAndEvents(t *testing.T) {
 	for _, row := range regexp.MustCompile("(?m)^\\| (`pollard[._][^|]*) \\|").FindAllStringSubmatch(page, -1) {
 		for _, name := range regexp.MustCompile(`pollard[._][a-z_]+`).FindAllString(row[1], -1) {
 			if !inCode[name] {
-				t.Errorf("operating.md has a row for %s, which the program does not have", name)
+				t.Errorf("a page has a row for %s, which the program does not have", name)
 			}
 		}
 	}
@@ -59,6 +55,24 @@ func TestMetricsAndEvents(t *testing.T) {
 			}
 		}
 	}
+}
+
+// allPages returns the pages of this directory, one after the other.
+func allPages(t *testing.T) string {
+	t.Helper()
+	files, err := filepath.Glob("*.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all strings.Builder
+	for _, path := range files {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all.Write(append(text, '\n'))
+	}
+	return all.String()
 }
 
 func texts[T ~string](values []T) (list []string) {

@@ -30,9 +30,9 @@ const longestSpacing = time.Minute
 type hosts struct {
 	mu      sync.Mutex // guards all below; it is not held while a request waits
 	rules   feedurl.HostTable[HostRule]
-	byName  map[string]*host // by name; of an IP address or a name of a private network, with its port
+	known   map[string]*host // by name; of an IP address or a name of a private network, with its port
 	sites   map[string]*site // by [feedurl.URL.Site]
-	sweepAt int              // number of hosts at which idle ones are dropped
+	sweepAt int              // number of known hosts at which idle ones are dropped
 }
 
 // host is a host that requests are in flight to.
@@ -112,13 +112,13 @@ func (h *hosts) busy() (names []string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	full := make(map[*site]bool)
-	for _, one := range h.byName {
-		if one.users > 0 && (isFull(one.places) || isFull(one.site.places)) {
-			full[one.site] = true
+	for _, known := range h.known {
+		if known.users > 0 && (isFull(known.places) || isFull(known.site.places)) {
+			full[known.site] = true
 		}
 	}
-	for name, of := range h.sites {
-		if full[of] {
+	for name, known := range h.sites {
+		if full[known] {
 			names = append(names, name)
 		}
 	}
@@ -188,15 +188,15 @@ func (h *hosts) hubPause(of *host, until, now time.Time) time.Time {
 func (h *hosts) use(u feedurl.URL, now time.Time) *host {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if len(h.byName) >= h.sweepAt {
+	if len(h.known) >= h.sweepAt {
 		h.sweep(now)
-		h.sweepAt = max(64, 2*len(h.byName))
+		h.sweepAt = max(64, 2*len(h.known))
 	}
 	name, of := nameOf(u), u.Site()
-	to, at := h.byName[name], h.sites[of]
+	to, at := h.known[name], h.sites[of]
 	if to == nil {
 		to = new(host)
-		h.byName[name] = to
+		h.known[name] = to
 	}
 	if at == nil {
 		at = new(site)
@@ -223,8 +223,8 @@ func (h *hosts) drop(from *host) {
 
 // sweep drops idle hosts, because a gateway may be open to any URL.
 func (h *hosts) sweep(now time.Time) {
-	maps.DeleteFunc(h.byName, func(_ string, h *host) bool { return h.users == 0 })
-	maps.DeleteFunc(h.sites, func(_ string, s *site) bool {
-		return s.users == 0 && !s.last.Add(longestSpacing).After(now) && !s.hub.After(now)
+	maps.DeleteFunc(h.known, func(_ string, known *host) bool { return known.users == 0 })
+	maps.DeleteFunc(h.sites, func(_ string, known *site) bool {
+		return known.users == 0 && !known.last.Add(longestSpacing).After(now) && !known.hub.After(now)
 	})
 }
