@@ -25,7 +25,15 @@ func TestSentencesAgreeWithFacts(t *testing.T) {
 	for name, f := range statustest.Feeds(now) {
 		count++
 		won[f.Winner] = true
-		for _, text := range []string{f.Reason.String(), f.Headline(now), f.Next(now)} {
+		texts := []string{f.Reason.String(), f.Headline(now), f.Next(now), f.Remedy()}
+		for kind, is := range map[status.IncidentKind]bool{
+			status.IncidentGone: f.LastFailure == policy.FailureGone, status.IncidentMoved: f.Alias != "", status.IncidentFailing: f.Failures > 0 && f.LastFailure != policy.FailureGone,
+		} {
+			if incident := (status.Incident{Kind: kind, Began: now.Add(-8 * 24 * time.Hour)}); is && !f.Shield { // shields show none
+				texts = append(texts, incident.Sentences(f, now))
+			}
+		}
+		for _, text := range texts {
 			if wrong := statustest.Contradiction(&f, text, now); wrong != "" && !said[f.Winner+wrong] {
 				said[f.Winner+wrong] = true // once each
 				t.Errorf("%s: %s: %s", name, wrong, text)
