@@ -14,9 +14,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/feedpollard/pollard/caddymodule/command/replay"
 	"github.com/feedpollard/pollard/caddymodule/config"
 	"github.com/feedpollard/pollard/caddymodule/shield"
-	"github.com/feedpollard/pollard/internal/replay"
 )
 
 func replayCommand() *cobra.Command {
