@@ -19,6 +19,7 @@ import (
 
 	_ "github.com/feedpollard/pollard/caddymodule/gateway"
 	"github.com/feedpollard/pollard/caddymodule/internal/stage"
+	_ "github.com/feedpollard/pollard/caddymodule/shield"
 	"github.com/feedpollard/pollard/internal/origintest"
 	"github.com/feedpollard/pollard/internal/status"
 )

@@ -16,7 +16,7 @@ import (
 
 	"github.com/feedpollard/pollard/caddymodule/command/replay"
 	"github.com/feedpollard/pollard/caddymodule/config"
-	"github.com/feedpollard/pollard/caddymodule/shield"
+	"github.com/feedpollard/pollard/caddymodule/poller"
 )
 
 func replayCommand() *cobra.Command {
@@ -125,7 +125,7 @@ func (o *replayOptions) resolve() (r replay.Options, err error) {
 	if r.Feed, err = os.ReadFile(o.feed); err != nil {
 		return r, err // names the path already
 	}
-	r.Rules = shield.DefaultRules()
+	r.Rules = poller.ShieldRules()
 	if o.config != "" {
 		err = o.configure(&r)
 	}

@@ -8,6 +8,7 @@ import (
 	"context"
 	"errors"
 	"maps"
+	"net/http"
 	"net/url"
 	"slices"
 	"strconv"
@@ -21,6 +22,7 @@ import (
 	"github.com/feedpollard/pollard/cache"
 	"github.com/feedpollard/pollard/cache/feedstate"
 	"github.com/feedpollard/pollard/cache/store"
+	"github.com/feedpollard/pollard/internal/readers"
 	"github.com/feedpollard/pollard/policy"
 )
 
@@ -30,9 +32,18 @@ type Shield interface {
 	OriginOf(k ShieldKey) cache.Origin
 	// Rules returns the operator's rules for its feeds.
 	Rules() policy.Rules
+	// ReplayedLimits returns the limits of `defend` for a request of a log, which no server has seen.
+	ReplayedLimits(r *http.Request) readers.Limits
 	// Server returns the server among whose routes it stands, or nil.
 	Server() *caddyhttp.Server
 	caddyhttp.MiddlewareHandler
+}
+
+// ShieldRules returns the default rules for shielded feeds. The comment of feed_shield documents them.
+func ShieldRules() policy.Rules {
+	r := policy.DefaultRules()
+	r.MinInterval, r.DefaultInterval, r.OwnSite = time.Minute, time.Minute, true
+	return r
 }
 
 // AddShield registers a shield by its identity, which is part of the keys of its feeds. Shields

@@ -236,9 +236,12 @@ func (e *Exempt) matches(r *http.Request, client poller.Client) bool {
 	return len(e.matchers) > 0 && err == nil && matched
 }
 
-// ReplayedLimits returns the rules that apply to a request from a log, which has no
-// server context.
-func (f *Defend) ReplayedLimits(r *http.Request) readers.Limits {
+// ReplayedLimits implements [poller.Shield].
+func (s *Shield) ReplayedLimits(r *http.Request) readers.Limits {
+	f := s.Defend
+	if f == nil {
+		return readers.Limits{}
+	}
 	client, err := netip.ParseAddrPort(r.RemoteAddr)
 	if err != nil {
 		return f.limits

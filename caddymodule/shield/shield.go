@@ -148,13 +148,6 @@ func (Shield) CaddyModule() caddy.ModuleInfo {
 	}
 }
 
-// DefaultRules returns the rules for shielded feeds. They are documented at [Shield].
-func DefaultRules() policy.Rules {
-	r := policy.DefaultRules()
-	r.MinInterval, r.DefaultInterval, r.OwnSite = time.Minute, time.Minute, true
-	return r
-}
-
 // Provision resolves the configuration, and registers the shield with the app.
 func (s *Shield) Provision(ctx caddy.Context) error {
 	s.log = ctx.Logger()
@@ -170,7 +163,7 @@ func (s *Shield) Provision(ctx caddy.Context) error {
 	}
 	app := loaded.(*poller.App)
 	s.app = app
-	if s.rules, err = s.Policy.Over(DefaultRules()); err != nil {
+	if s.rules, err = s.Policy.Over(poller.ShieldRules()); err != nil {
 		return err
 	}
 	if s.Defend != nil {
@@ -228,7 +221,7 @@ func (s *Shield) check() error {
 	if s.Origin == nil || len(s.Origin.Routes) == 0 {
 		return errNoOrigin
 	}
-	if _, err := s.Policy.Over(DefaultRules()); err != nil {
+	if _, err := s.Policy.Over(poller.ShieldRules()); err != nil {
 		return err
 	}
 	if err := checkVaryIgnore(s.Vary.Ignore); err != nil {
