@@ -4,14 +4,13 @@
 package gateway
 
 import (
-	"net/http"
 	"net/url"
 	"regexp"
 	"strings"
 
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
-	"github.com/feedpollard/pollard/caddymodule/poller"
+	"github.com/feedpollard/pollard/caddymodule/door"
 	"github.com/feedpollard/pollard/internal/feedurl"
 )
 
@@ -154,15 +153,11 @@ func cutBase(path, original string) (base, tail string, found bool) {
 
 // basePath returns the path prefix of the gateway, which handlers before it, such as
 // handle_path, have removed.
-func basePath(r *http.Request) string {
-	original := poller.OriginalURL(r)
-	if original == nil {
-		return ""
-	}
-	base, _, found := cutBase(r.URL.EscapedPath(), original.EscapedPath())
-	if !found && r.URL.Path == "/" && r.URL.RawQuery == original.RawQuery {
+func basePath(r *door.Request) string {
+	base, _, found := cutBase(r.URL.EscapedPath(), r.Sent.EscapedPath())
+	if !found && r.URL.Path == "/" && r.URL.RawQuery == r.Sent.RawQuery {
 		// handle_path /feeds* has removed all of /feeds. A rewrite to /?url= changes the query.
-		base = original.EscapedPath()
+		base = r.Sent.EscapedPath()
 	}
 	// Cleaned as those handlers do: a path that begins with two slashes names a host.
 	return strings.TrimSuffix(caddyhttp.CleanPath(base+"/", true), "/")

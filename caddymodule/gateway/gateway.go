@@ -3,10 +3,9 @@
 
 // Package gateway is the handler feed_gateway, which serves feeds at paths and by URL.
 //
-// serve.go is the way of a request. byurl.go finds the URL in it. access.go, subscriptions.go and
-// host.go decide whether the client may have the feed; unavailable.go answers if the feed is at
-// another URL or waits for its first poll. pages.go serves the pages, and accesslog.go keeps tokens
-// out of the access log.
+// serve.go is the way of a request, which package door has read. byurl.go finds the URL in it. access.go
+// and subscriptions.go decide whether the client may have the feed; unavailable.go answers if the feed
+// waits for its first poll. pages.go serves the pages, and accesslog.go keeps tokens out of the access log.
 package gateway
 
 import (

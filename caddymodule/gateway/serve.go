@@ -18,15 +18,17 @@ import (
 
 	"github.com/feedpollard/pollard/cache"
 	"github.com/feedpollard/pollard/cache/store"
+	"github.com/feedpollard/pollard/caddymodule/door"
 	"github.com/feedpollard/pollard/caddymodule/pages"
-	"github.com/feedpollard/pollard/caddymodule/poller"
 	"github.com/feedpollard/pollard/internal/feedurl"
 	"github.com/feedpollard/pollard/internal/readers"
 )
 
 // ServeHTTP serves the feed that a request is for, by path or by URL. Other requests go to the
 // next handler.
-func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler) error {
+func (g *Gateway) ServeHTTP(w http.ResponseWriter, received *http.Request, next caddyhttp.Handler) error {
+	in := door.Read(received)
+	r := &in
 	if g.serveHub(w, r) {
 		return nil
 	}
@@ -38,7 +40,7 @@ func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyht
 	req := g.parse(r)
 	isFeed := req.configured != "" || req.byURL
 	if !isFeed {
-		if page, ok := g.parsePage(r); ok {
+		if page, ok := g.parsePage(r.URL); ok {
 			return g.servePage(w, r, next, page)
 		}
 		if !req.by.hasToken { // other handlers would log the token
@@ -63,19 +65,19 @@ func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyht
 
 // serveHub answers a hub at a callback. It reports false for other requests: hubs are neither
 // `clients` nor have tokens, so this comes before all checks.
-func (g *Gateway) serveHub(w http.ResponseWriter, r *http.Request) bool {
+func (g *Gateway) serveHub(w http.ResponseWriter, r *door.Request) bool {
 	token, ok := strings.CutPrefix(r.URL.Path, cache.CallbackPath)
 	if !ok || token == "" {
 		return false
 	}
 	c, err := g.engine.Opened(r.Context())
 	if err != nil {
-		poller.RefusalOf(err).Write(w, r)
+		door.RefusalOf(err).Write(w, r.Request)
 		return true
 	}
 	skip := caddyhttp.GetVar(r.Context(), caddyhttp.LogSkipVar)
 	sent, done := g.hideToken(w, r)
-	if !c.ServeHub(sent, r, token) {
+	if !c.ServeHub(sent, r.Request, token) {
 		caddyhttp.SetVar(r.Context(), caddyhttp.LogSkipVar, skip)
 		return false
 	}
@@ -83,7 +85,7 @@ func (g *Gateway) serveHub(w http.ResponseWriter, r *http.Request) bool {
 	return true
 }
 
-func (g *Gateway) serveFeed(w http.ResponseWriter, r *http.Request, req request) error {
+func (g *Gateway) serveFeed(w http.ResponseWriter, r *door.Request, req request) error {
 	feed, err := g.find(r, &req)
 	if err != nil {
 		return g.refuse(w, r, err, req)
@@ -99,11 +101,11 @@ func (g *Gateway) serveFeed(w http.ResponseWriter, r *http.Request, req request)
 		}
 	}
 	began := time.Now()
-	sent, err := serve(w, r, feed, o)
+	sent, err := serve(w, r.Request, feed, o)
 	if err == nil {
 		g.requests.Sent(r, feed.Key(), sent)
 		g.engine.Answered(readers.Request{
-			Feed: feed.Key(), UserAgent: r.UserAgent(), Client: poller.ClientOf(r).Address, Status: sent.Status, Bytes: sent.Bytes,
+			Feed: feed.Key(), UserAgent: r.UserAgent(), Client: r.Client.Address, Status: sent.Status, Bytes: sent.Bytes,
 		})
 		return nil
 	}
@@ -142,11 +144,11 @@ func (q *request) feed() string {
 // oddTilde matches a path with a token in an odd spelling, such as /./~token and /%257Etoken.
 var oddTilde = regexp.MustCompile(`^/(?:~|%(?:25)*7[Ee])`)
 
-func (g *Gateway) parse(r *http.Request) (q request) {
+func (g *Gateway) parse(r *door.Request) (q request) {
 	if q.configured = g.paths[r.URL.Path]; q.configured != "" {
 		return q
 	}
-	q.by, q.byURL = parseByURL(r.URL, poller.OriginalURL(r))
+	q.by, q.byURL = parseByURL(r.URL, r.Sent)
 	switch {
 	case q.byURL:
 	case g.access.tokens == nil:
@@ -159,8 +161,8 @@ func (g *Gateway) parse(r *http.Request) (q request) {
 
 // passOn lets the next handler answer. If none writes a response, for which Caddy would send an
 // empty 200, it answers with the error.
-func (g *Gateway) passOn(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler, err error) error {
-	if answered, err := answeredBy(next, w, r); answered || err != nil {
+func (g *Gateway) passOn(w http.ResponseWriter, r *door.Request, next caddyhttp.Handler, err error) error {
+	if answered, err := answeredBy(next, w, r.Request); answered || err != nil {
 		return err
 	}
 	return g.refuse(w, r, err, request{})
@@ -174,10 +176,10 @@ func answeredBy(next caddyhttp.Handler, w http.ResponseWriter, r *http.Request) 
 }
 
 // refuse answers with an error, through handle_errors if the site has it.
-func (g *Gateway) refuse(w http.ResponseWriter, r *http.Request, err error, req request) error {
-	e := *poller.RefusalOf(err)
+func (g *Gateway) refuse(w http.ResponseWriter, r *door.Request, err error, req request) error {
+	e := *door.RefusalOf(err)
 	if r.Context().Err() != nil {
-		e = poller.Refusal{Status: poller.StatusClientClosed, Reason: "the client left before the answer"}
+		e = door.Refusal{Status: door.StatusClientClosed, Reason: "the client left before the answer"}
 	}
 	feed, hidden := req.feed(), g.mayHaveToken(r)
 	if hidden {
@@ -196,10 +198,10 @@ func (g *Gateway) refuse(w http.ResponseWriter, r *http.Request, err error, req 
 		return nil
 	}
 	if hidden || req.by.hasToken {
-		e.Write(w, r) // Caddy would log an error with the request's URL, token included
+		e.Write(w, r.Request) // Caddy would log an error with the request's URL, token included
 		return nil
 	}
-	return e.Answer(w, r, g.server)
+	return e.Answer(w, r)
 }
 
 // serve serves a feed. A browser that shows it gets its charset, too.
@@ -214,19 +216,19 @@ func serve(w http.ResponseWriter, r *http.Request, feed *cache.Feed, o cache.Ser
 	return feed.Serve(shown, r, o)
 }
 
-func (g *Gateway) find(r *http.Request, req *request) (*cache.Feed, error) {
+func (g *Gateway) find(r *door.Request, req *request) (*cache.Feed, error) {
 	if req.configured != "" {
 		if g.leadsBack(r, req.configured) {
-			return nil, &poller.Refusal{Status: http.StatusLoopDetected, Reason: "the URL of this feed is an address of this gateway, which polls itself: write the URL that the feed has at its site"}
+			return nil, &door.Refusal{Status: http.StatusLoopDetected, Reason: "the URL of this feed is an address of this gateway, which polls itself: write the URL that the feed has at its site"}
 		}
 		requested, feed, err := g.feed(r.Context(), req.configured)
 		req.alias = feed != requested
-		if err == nil && !mayBeOfOtherSite(r) {
+		if err == nil && !r.MayBeOfOtherSite() {
 			requested.Ask(0) // it is the operator's while it is configured
 		}
 		return feed, err
 	}
-	if !g.CORS && !req.by.hasToken && ofOtherSite(r) {
+	if !g.CORS && !req.by.hasToken && r.OfOtherSite() {
 		return nil, errOtherSite // before all that differs by feed
 	}
 	u, err := g.urlOf(r.Context(), req.by.target)
@@ -238,7 +240,7 @@ func (g *Gateway) find(r *http.Request, req *request) (*cache.Feed, error) {
 		return nil, refusal
 	}
 	if _, own := g.own(r, u); own {
-		return nil, &poller.Refusal{Status: http.StatusBadRequest, Reason: "not a feed URL: it leads back to this gateway"}
+		return nil, &door.Refusal{Status: http.StatusBadRequest, Reason: "not a feed URL: it leads back to this gateway"}
 	}
 	req.named = g.isNamed(u.String())
 	feed, err := g.feedFor(r, from, u)
@@ -258,7 +260,7 @@ func (g *Gateway) urlOf(ctx context.Context, target string) (feedurl.URL, error)
 
 // leadsBack reports whether the URL of a configured feed leads to itself at this gateway, under the name
 // of the request, as in a poll of such a feed.
-func (g *Gateway) leadsBack(r *http.Request, configured string) bool {
+func (g *Gateway) leadsBack(r *door.Request, configured string) bool {
 	if _, rest, _ := strings.Cut(configured, "://"); !strings.HasPrefix(rest, r.Host) {
 		return false // most requests end here
 	}
@@ -277,12 +279,12 @@ func (g *Gateway) leadsBack(r *http.Request, configured string) bool {
 
 // feedFor returns the feed at a URL that the client may request. A feed that is not known yet is
 // added, if this request may add one.
-func (g *Gateway) feedFor(r *http.Request, from client, u feedurl.URL) (*cache.Feed, error) {
+func (g *Gateway) feedFor(r *door.Request, from client, u feedurl.URL) (*cache.Feed, error) {
 	requested, feed, err := g.feed(r.Context(), u.String())
 	if err != nil {
 		return nil, err
 	}
-	owner, asks := g.access.ownerOf(g.engine, from, u.String()), from.hasToken || !mayBeOfOtherSite(r)
+	owner, asks := g.access.ownerOf(g.engine, from, u.String()), from.hasToken || !r.MayBeOfOtherSite()
 	if feed.New() {
 		if neverFeed(u) {
 			return nil, errNoFeed
@@ -291,18 +293,18 @@ func (g *Gateway) feedFor(r *http.Request, from client, u feedurl.URL) (*cache.F
 			return nil, errOtherSite
 		}
 		if owner.Kind() == store.KindPublic && len(u.String()) > maxPublicURL {
-			return nil, &poller.Refusal{
+			return nil, &door.Refusal{
 				Status: http.StatusBadRequest, Reason: fmt.Sprintf("the URL of a new feed is %d bytes at most; use an address with a `token`", maxPublicURL),
 			}
 		}
 		if owner.Kind() == store.KindPublic && g.engine.Crowded() {
-			return nil, &poller.Refusal{
+			return nil, &door.Refusal{
 				Status: http.StatusServiceUnavailable, RetryAfter: time.Hour,
 				Reason: "this gateway has no room for new feeds; feeds that it already has are still served",
 			}
 		}
 		if wait := g.engine.NewFeeds.Take(owner, time.Now()); wait > 0 {
-			return nil, &poller.Refusal{
+			return nil, &door.Refusal{
 				Status: http.StatusTooManyRequests, RetryAfter: wait,
 				Reason: "your network has requested too many new feeds; feeds that the gateway already has are still served",
 			}
@@ -347,7 +349,7 @@ func noSuchPath(path string) error {
 	if prefix, url, found := strings.Cut(path, "/http"); found && strings.Contains(url, ":/") {
 		reason += fmt.Sprintf("; for feeds by URL below %s/, the gateway has to be in handle_path %[1]s/*", prefix)
 	}
-	return &poller.Refusal{Status: http.StatusNotFound, Reason: reason}
+	return &door.Refusal{Status: http.StatusNotFound, Reason: reason}
 }
 
 // feed returns a feed. It waits for an engine that is starting.
@@ -363,7 +365,7 @@ func (g *Gateway) feed(ctx context.Context, canonical string) (requested, feed *
 }
 
 // answerMethod answers methods other than GET and HEAD.
-func (g *Gateway) answerMethod(w http.ResponseWriter, r *http.Request, req request) error {
+func (g *Gateway) answerMethod(w http.ResponseWriter, r *door.Request, req request) error {
 	h := w.Header()
 	allowed := "GET, HEAD"
 	if g.CORS {
@@ -378,5 +380,5 @@ func (g *Gateway) answerMethod(w http.ResponseWriter, r *http.Request, req reque
 		w.WriteHeader(http.StatusNoContent)
 		return nil
 	}
-	return g.refuse(w, r, &poller.Refusal{Status: http.StatusMethodNotAllowed, Reason: "a feed can be read with GET or HEAD only"}, req)
+	return g.refuse(w, r, &door.Refusal{Status: http.StatusMethodNotAllowed, Reason: "a feed can be read with GET or HEAD only"}, req)
 }

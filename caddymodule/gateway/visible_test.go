@@ -19,8 +19,8 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"github.com/feedpollard/pollard/caddymodule/door"
 	"github.com/feedpollard/pollard/caddymodule/internal/stage"
-	"github.com/feedpollard/pollard/caddymodule/poller"
 	"github.com/feedpollard/pollard/internal/feedurl"
 	"github.com/feedpollard/pollard/upstream"
 )
@@ -165,7 +165,7 @@ func (g *canaryGateway) may(v canaryViewer, feed int) bool {
 }
 
 func (g *canaryGateway) client(v canaryViewer) client {
-	c := client{Client: poller.Client{Address: netip.MustParseAddr(v.address)}, hasToken: v.token != "", token: g.access.tokenOf(strings.TrimPrefix(v.at, "/~"))}
+	c := client{Client: door.Client{Address: netip.MustParseAddr(v.address)}, hasToken: v.token != "", token: g.access.tokenOf(strings.TrimPrefix(v.at, "/~"))}
 	c.named = g.access.clients.name(c)
 	return c
 }

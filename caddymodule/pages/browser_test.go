@@ -23,6 +23,7 @@ import (
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
 
+	"github.com/feedpollard/pollard/caddymodule/door"
 	"github.com/feedpollard/pollard/caddymodule/internal/browser"
 	"github.com/feedpollard/pollard/internal/status"
 )
@@ -40,18 +41,18 @@ func serve(t *testing.T, p *Pages, at Place) *httptest.Server {
 			at.Home, at.Below, at.Gateway, at.Token, path = "/~secret/", "/~secret/-/", at.Gateway+"~secret/", true, "/"+rest
 		}
 		if strings.HasPrefix(path, "/https://none.example/") {
-			p.ServeProblem(w, r, at, 502, "The URL gives an HTML page, not a feed.", path[1:])
+			p.ServeProblem(w, door.Read(r), at, 502, "The URL gives an HTML page, not a feed.", path[1:])
 			return
 		}
 		if strings.HasPrefix(path, "/https://") {
-			p.ServeSite(w, r, at, Site{URL: "https://blog.example/", Title: "Notes from the river", Feeds: []Found{{URL: "https://blog.example/posts/feed-0.xml", Title: "All posts", Type: "application/atom+xml"}}})
+			p.ServeSite(w, door.Read(r), at, Site{URL: "https://blog.example/", Title: "Notes from the river", Feeds: []Found{{URL: "https://blog.example/posts/feed-0.xml", Title: "All posts", Type: "application/atom+xml"}}})
 			return
 		}
 		if name, ok := strings.CutPrefix(path, atShield.Below); ok {
-			shield.ServeHTTP(w, r, atShield, name)
+			shield.ServeHTTP(w, door.Read(r), atShield, name)
 			return
 		}
-		p.ServeHTTP(w, r, at, strings.TrimPrefix(strings.TrimPrefix(path, "/"), "-/"))
+		p.ServeHTTP(w, door.Read(r), at, strings.TrimPrefix(strings.TrimPrefix(path, "/"), "-/"))
 	})
 	server.Start()
 	t.Cleanup(server.Close)

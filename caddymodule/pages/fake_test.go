@@ -6,13 +6,13 @@ package pages
 import (
 	"context"
 	"fmt"
-	"net/http"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/feedpollard/pollard/cache"
+	"github.com/feedpollard/pollard/caddymodule/door"
 	"github.com/feedpollard/pollard/internal/feedurl"
 	"github.com/feedpollard/pollard/internal/status"
 	"github.com/feedpollard/pollard/policy"
@@ -174,7 +174,7 @@ func newPages(t testing.TB, size int) (*Pages, *fakeSource, Place) {
 		Contact: "https://example.com/about", UserAgent: "Pollard/1.0 (+https://example.com/about; 14 subscribers)",
 		MinInterval: time.Hour, MaxInterval: 24 * time.Hour, Spacing: 2 * time.Second, Concurrency: 1,
 	}}
-	p.Discover = func(_ *http.Request, address string) (Site, error) {
+	p.Discover = func(_ *door.Request, address string) (Site, error) {
 		if !strings.Contains(address, "blog.example") {
 			return Site{URL: feedurl.Shown(address), Problem: "This site names no feeds."}, nil
 		}

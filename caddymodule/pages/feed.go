@@ -137,6 +137,6 @@ func (p *Pages) refresh(v *visit) error {
 	if _, told := outcomes[result]; !told {
 		result = status.ResultFailed
 	}
-	http.Redirect(v.w, v.r, v.at.feedAddress(feedurl.Shown(which.URL), which.ID)+"&polled="+string(result), http.StatusSeeOther)
+	http.Redirect(v.w, v.r.Request, v.at.feedAddress(feedurl.Shown(which.URL), which.ID)+"&polled="+string(result), http.StatusSeeOther)
 	return nil
 }

@@ -4,7 +4,6 @@
 package pages
 
 import (
-	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
@@ -12,6 +11,7 @@ import (
 
 	"golang.org/x/net/html"
 
+	"github.com/feedpollard/pollard/caddymodule/door"
 	"github.com/feedpollard/pollard/policy"
 
 	"github.com/feedpollard/pollard/internal/feedurl"
@@ -73,7 +73,7 @@ func inhabit(t *testing.T, text string) (*Pages, Place) {
 	}
 	p.Poller = Poller{Contact: text, UserAgent: text}
 	p.Version = text
-	p.Discover = func(*http.Request, string) (Site, error) {
+	p.Discover = func(*door.Request, string) (Site, error) {
 		return Site{URL: address, Title: text, Problem: text, Feeds: []Found{{URL: "https://x.example/" + text, Title: text, Type: text}}}, nil
 	}
 	at.Gateway = "http://feeds.home.arpa/" + text // of a Host field
@@ -112,7 +112,7 @@ func TestHostileText(t *testing.T) {
 		}
 		w := httptest.NewRecorder()
 		site, _ := p.Discover(nil, "")
-		p.ServeSite(w, httptest.NewRequest("GET", "/", nil), at, site)
+		p.ServeSite(w, door.Read(httptest.NewRequest("GET", "/", nil)), at, site)
 		checkMarkup(t, "site", text, w)
 	}
 }

@@ -18,6 +18,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/feedpollard/pollard/caddymodule/door"
 	"github.com/feedpollard/pollard/policy/document/site"
 
 	"github.com/feedpollard/pollard/internal/status"
@@ -31,7 +32,7 @@ func ask(p *Pages, at Place, method, target string, change ...func(*http.Request
 		f(r)
 	}
 	w := httptest.NewRecorder()
-	p.ServeHTTP(w, r, at, strings.TrimPrefix(r.URL.Path, "/-/"))
+	p.ServeHTTP(w, door.Read(r), at, strings.TrimPrefix(r.URL.Path, "/-/"))
 	return w
 }
 
@@ -269,7 +270,7 @@ func TestFindFromElsewhere(t *testing.T) {
 	for dest, want := range map[string]bool{"": true, "document": true, "image": false, "iframe": false, "empty": false, "script": false} {
 		p, _, at := newPages(t, 1)
 		asked := false
-		p.Discover = func(*http.Request, string) (Site, error) { asked = true; return Site{}, nil }
+		p.Discover = func(*door.Request, string) (Site, error) { asked = true; return Site{}, nil }
 		ask(p, at, "GET", "?find=https://blog.example/", func(r *http.Request) {
 			if dest != "" {
 				r.Header.Set("Sec-Fetch-Dest", dest)
@@ -342,7 +343,7 @@ func TestFailingSource(t *testing.T) {
 	source.account = func(Which) (status.Feed, []byte, error) { return status.Feed{}, nil, failed }
 	source.who = func() (status.Readers, error) { return status.Readers{}, failed }
 	source.saved = func() (status.Savings, error) { return status.Savings{}, failed }
-	p.Discover = func(*http.Request, string) (Site, error) { return Site{}, failed }
+	p.Discover = func(*door.Request, string) (Site, error) { return Site{}, failed }
 	for _, target := range []string{"?find=x", "feeds", "feeds?url=x", "savings", "readers"} {
 		if target == "readers" {
 			p, at = ofShield(p)
@@ -365,7 +366,7 @@ func TestServeSite(t *testing.T) {
 	p, _, at := newPages(t, 10)
 	at.Gateway = "http://feeds.home.arpa/~secret/"
 	w := httptest.NewRecorder()
-	p.ServeSite(w, httptest.NewRequest("GET", "/https://blog.example/", nil), at, Site{
+	p.ServeSite(w, door.Read(httptest.NewRequest("GET", "/https://blog.example/", nil)), at, Site{
 		URL: "https://blog.example/", Title: "A blog",
 		Feeds: []Found{{URL: "https://blog.example/atom.xml?a=1&b", Title: `All "posts"`, Type: "application/atom+xml"}},
 	})
@@ -437,7 +438,7 @@ func TestServeProblem(t *testing.T) {
 	for _, tt := range []struct{ url, home string }{{"https://blog.example/2026/article", "https://blog.example/"}, {"https://blog.example/", ""}, {"", ""}} {
 		w := httptest.NewRecorder()
 		w.Header().Set("Retry-After", "7200")
-		p.ServeProblem(w, httptest.NewRequest("GET", "/", nil), at, 502, "It is <b>no feed</b>.", tt.url)
+		p.ServeProblem(w, door.Read(httptest.NewRequest("GET", "/", nil)), at, 502, "It is <b>no feed</b>.", tt.url)
 		body := w.Body.String()
 		if w.Code != 502 || !strings.Contains(body, "Try again in 2 h, at <time") || !strings.Contains(body, "It is &lt;b&gt;no feed&lt;/b&gt;.") || !strings.Contains(body, `<a href="/">To the home page`) || w.Header().Get("Cache-Control") != "no-store" {
 			t.Errorf("%s: %d %s", tt.url, w.Code, body)
@@ -448,7 +449,7 @@ func TestServeProblem(t *testing.T) {
 	}
 	w := httptest.NewRecorder()
 	w.Header().Set("Retry-After", "60")
-	if p.ServeProblem(w, httptest.NewRequest("GET", "/", nil), at, 403, "It is a private address.", ""); strings.Contains(w.Body.String(), "Try again") {
+	if p.ServeProblem(w, door.Read(httptest.NewRequest("GET", "/", nil)), at, 403, "It is a private address.", ""); strings.Contains(w.Body.String(), "Try again") {
 		t.Errorf("a 403 says %s", w.Body)
 	}
 }

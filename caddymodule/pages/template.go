@@ -155,6 +155,6 @@ func (p *Pages) asset(v *visit) error {
 	if v.r.URL.RawQuery == f.tag { // this content never changes at this address
 		h.Set("Cache-Control", "public, max-age=31536000, immutable")
 	}
-	http.ServeContent(v.w, v.r, "", time.Time{}, bytes.NewReader(f.body))
+	http.ServeContent(v.w, v.r.Request, "", time.Time{}, bytes.NewReader(f.body))
 	return nil
 }

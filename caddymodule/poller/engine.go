@@ -21,6 +21,7 @@ import (
 
 	"github.com/feedpollard/pollard/cache"
 	"github.com/feedpollard/pollard/cache/store"
+	"github.com/feedpollard/pollard/caddymodule/door"
 	"github.com/feedpollard/pollard/internal/readers"
 	"github.com/feedpollard/pollard/internal/status"
 	"github.com/feedpollard/pollard/upstream"
@@ -146,7 +147,7 @@ func (e *Engine) takeOver(a *App) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	a.cache.Subscribers = e.Subscribers
-	a.cache.Client = func(r *http.Request) netip.Addr { return ClientOf(r).Address }
+	a.cache.Client = func(r *http.Request) netip.Addr { return door.Read(r).Client.Address }
 	a.cache.Post = e.origin.Post
 	a.cache.Observe = e.polled
 	a.cache.Forgotten = e.counters.forget

@@ -12,6 +12,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/feedpollard/pollard/cache"
+	"github.com/feedpollard/pollard/caddymodule/door"
 	"github.com/feedpollard/pollard/internal/feedurl"
 )
 
@@ -49,7 +50,7 @@ func (m *metrics) requestsOf(handler string) *Requests {
 }
 
 // Sent counts and reports a request that was answered with a feed, given by its key or URL.
-func (q *Requests) Sent(r *http.Request, feed string, sent cache.Sent) {
+func (q *Requests) Sent(r *door.Request, feed string, sent cache.Sent) {
 	result := ResultStale
 	switch {
 	case sent.Status == http.StatusNotModified:
@@ -64,9 +65,9 @@ func (q *Requests) Sent(r *http.Request, feed string, sent cache.Sent) {
 }
 
 // Refused counts and reports a request that was answered with an error.
-func (q *Requests) Refused(r *http.Request, status int, feed, reason string) {
+func (q *Requests) Refused(r *door.Request, status int, feed, reason string) {
 	result := ResultRefused
-	if status == http.StatusGone || status == StatusClientClosed || status >= 500 {
+	if status == http.StatusGone || status == door.StatusClientClosed || status >= 500 {
 		result = ResultUnavailable
 	}
 	q.Report(r, result, feed, reason)
@@ -86,15 +87,14 @@ type outcome struct {
 //	{http.pollard.reason}  why a request was refused, or has to wait
 //
 // and in the fields pollard_status, pollard_feed and pollard_reason of the access log.
-func (q *Requests) Report(r *http.Request, result Result, feed, reason string) {
+func (q *Requests) Report(r *door.Request, result Result, feed, reason string) {
 	q.results[result].Inc()
 	o := &outcome{result, feed, reason}
 	caddyhttp.SetVar(r.Context(), reportedVar, o)
 	if repl, ok := r.Context().Value(caddy.ReplacerCtxKey).(*caddy.Replacer); ok {
 		repl.Map(o.placeholder)
 	}
-	server, _ := r.Context().Value(caddyhttp.ServerCtxKey).(*caddyhttp.Server)
-	if server == nil || server.Logs == nil {
+	if r.Server == nil || r.Server.Logs == nil {
 		return // the server has no access log
 	}
 	if extra, ok := r.Context().Value(caddyhttp.ExtraLogFieldsCtxKey).(*caddyhttp.ExtraLogFields); ok {

@@ -15,17 +15,20 @@ import (
 	"github.com/feedpollard/pollard/cache"
 	"github.com/feedpollard/pollard/cache/store"
 	"github.com/feedpollard/pollard/cache/version"
+	"github.com/feedpollard/pollard/caddymodule/door"
 	"github.com/feedpollard/pollard/caddymodule/poller"
 	"github.com/feedpollard/pollard/internal/feedurl"
 )
 
 // ServeHTTP answers a request from the cache, or lets the origin answer it.
-func (s *Shield) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler) error {
-	if s.cameBack(r) {
+func (s *Shield) ServeHTTP(w http.ResponseWriter, received *http.Request, next caddyhttp.Handler) error {
+	in := door.Read(received)
+	r := &in
+	if s.cameBack(r.Header) {
 		return s.refuseLoop(w, r)
 	}
-	if isPoll(r) { // of a shield around this one
-		return s.origin.serve(w, r, next)
+	if isPoll(received) { // of a shield around this one
+		return s.origin.serve(w, received, next)
 	}
 	if s.serveStatus(w, r) || s.servePing(w, r) {
 		return nil
@@ -35,7 +38,7 @@ func (s *Shield) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyhtt
 		return s.pass(w, r, next)
 	}
 	text := key.String()
-	if reason := notShared(r); reason != "" {
+	if reason := notShared(received); reason != "" {
 		if e := s.entries.get(text); e != nil && e.feed.Load() {
 			e.pass(reason)
 		}
@@ -45,13 +48,13 @@ func (s *Shield) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyhtt
 }
 
 // serveFeed answers with the feed of a key, given also as text, or lets the origin answer.
-func (s *Shield) serveFeed(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler, k poller.ShieldKey, key string) error {
+func (s *Shield) serveFeed(w http.ResponseWriter, r *door.Request, next caddyhttp.Handler, k poller.ShieldKey, key string) error {
 	c, err := s.engine.Opened(r.Context())
 	if err != nil {
 		return s.pass(w, r, next) // a site without a shield is better than none
 	}
 	e := s.entries.request(key, time.Now())
-	if !mayPoll(c, r, key, e) {
+	if !mayPoll(c, r.Request, key, e) {
 		if e != nil && e.unshared.Load() != nil {
 			e.pass(*e.unshared.Load())
 		}
@@ -71,8 +74,8 @@ func (s *Shield) serveFeed(w http.ResponseWriter, r *http.Request, next caddyhtt
 	waited, served := feed.Await(r.Context()) // all readers of a slow origin wait for one poll
 	if !served {
 		if left := r.Context().Err(); left != nil {
-			s.requests.Refused(r, poller.StatusClientClosed, key, "the client left before the answer")
-			return caddyhttp.Error(poller.StatusClientClosed, left)
+			s.requests.Refused(r, door.StatusClientClosed, key, "the client left before the answer")
+			return caddyhttp.Error(door.StatusClientClosed, left)
 		}
 		if e.loops.Load() {
 			return s.refuseLoop(w, r)
@@ -80,7 +83,7 @@ func (s *Shield) serveFeed(w http.ResponseWriter, r *http.Request, next caddyhtt
 		return s.passAndDetect(w, r, next, key)
 	}
 	vary, stored := feed.Fields()
-	if field := differs(r, vary, stored); field != "" {
+	if field := differs(r.Request, vary, stored); field != "" {
 		e.pass(field)
 		feed.PollIfDue() // the site may vary by other fields by now
 		return s.pass(w, r, next)
@@ -107,7 +110,7 @@ func mayPoll(c *cache.Cache, r *http.Request, key string, e *entry) bool {
 
 // askerOf returns the owner for whom a request asks for the feed of its key: the shield, or its reader if
 // that may have made up the query.
-func (s *Shield) askerOf(r *http.Request, k poller.ShieldKey) store.Owner {
+func (s *Shield) askerOf(r *door.Request, k poller.ShieldKey) store.Owner {
 	if s.Query != nil || !strings.Contains(cmp.Or(k.Sent, k.Target()), "?") {
 		return s.owner
 	}
@@ -115,27 +118,26 @@ func (s *Shield) askerOf(r *http.Request, k poller.ShieldKey) store.Owner {
 }
 
 // readerOf returns the owner that the reader is.
-func (s *Shield) readerOf(r *http.Request) store.Owner {
-	from := poller.ClientOf(r).Address
-	if poller.Private(from) {
+func (s *Shield) readerOf(r *door.Request) store.Owner {
+	from := r.Client.Address
+	if door.Private(from) {
 		return s.engine.OwnerOf(store.KindAddress, from.String())
 	}
 	return s.engine.OwnerOf(store.KindPublic, feedurl.Network(from).String())
 }
 
 // answer serves a feed, unless the rules of defend refuse the request.
-func (s *Shield) answer(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler, feed *cache.Feed, waited version.CacheStatus, key string) error {
-	client := poller.ClientOf(r)
-	observed := s.engine.Observe(r, client, key, feed)
+func (s *Shield) answer(w http.ResponseWriter, r *door.Request, next caddyhttp.Handler, feed *cache.Feed, waited version.CacheStatus, key string) error {
+	observed := s.engine.Observe(r, key, feed)
 	if s.Defend != nil {
-		if refusal := s.Defend.refuse(s.engine.Limiter, r, client, &observed); refusal != nil {
+		if refusal := s.Defend.refuse(s.engine.Limiter, r, &observed); refusal != nil {
 			s.engine.Answered(observed)
 			return s.refuse(w, r, key, refusal)
 		}
 	}
-	sent, err := feed.Serve(w, r, cache.ServeOptions{Waited: waited})
+	sent, err := feed.Serve(w, r.Request, cache.ServeOptions{Waited: waited})
 	if u, ok := errors.AsType[*cache.Unavailable](err); ok && u.Busy { // the origin would not be less busy
-		return s.refuse(w, r, key, poller.RefusalOf(err))
+		return s.refuse(w, r, key, door.RefusalOf(err))
 	}
 	if err != nil {
 		return s.pass(w, r, next) // the version was withdrawn a moment ago
@@ -150,7 +152,7 @@ func (s *Shield) answer(w http.ResponseWriter, r *http.Request, next caddyhttp.H
 }
 
 // refuse answers with an error, through handle_errors if the site has it. The key may be unknown.
-func (s *Shield) refuse(w http.ResponseWriter, r *http.Request, key string, refusal *poller.Refusal) error {
+func (s *Shield) refuse(w http.ResponseWriter, r *door.Request, key string, refusal *door.Refusal) error {
 	s.requests.Refused(r, refusal.Status, key, refusal.Reason)
-	return refusal.Answer(w, r, s.origin.server)
+	return refusal.Answer(w, r)
 }

@@ -14,6 +14,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/feedpollard/pollard/caddymodule/door"
 	"github.com/feedpollard/pollard/caddymodule/internal/stage"
 	"github.com/feedpollard/pollard/caddymodule/poller"
 	"github.com/feedpollard/pollard/internal/status"
@@ -58,7 +59,7 @@ func TestShieldAsksOnce(t *testing.T) {
 		if poll.RemoteAddr != pollAddress || poll.Host != "blog.test" || poll.Method != "GET" {
 			t.Errorf("a poll came from %s to %s with %s", poll.RemoteAddr, poll.Host, poll.Method)
 		}
-		if client := poller.ClientOf(poll.Request); client.String() != "0.0.0.0" {
+		if client := door.Read(poll.Request).Client; client.String() != "0.0.0.0" {
 			t.Errorf("the client of a poll is %s", client)
 		}
 		if got := poll.URL.String() + " " + poll.RequestURI; got != "/feed/?a=1 /feed/?a=1" {

@@ -30,7 +30,7 @@ var floors = []string{
 	"internal/readers",
 	"cache/store/sqlite cache/store/postgres cache/feedstate",
 	"cache cache/transfer",
-	"caddymodule/config",
+	"caddymodule/config caddymodule/door",
 	"caddymodule/poller",
 	"caddymodule/pages",
 	"caddymodule/command/check caddymodule/command/replay",

@@ -1,7 +1,7 @@
 // Copyright 2026 The Pollard Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package poller
+package door
 
 import (
 	"cmp"
@@ -19,48 +19,43 @@ import (
 	"github.com/feedpollard/pollard/internal/feedurl"
 )
 
-// Hosts returns the two names of a request, as they were sent, each with a port if it has one: Host,
-// by which Caddy found the site, and X-Forwarded-Host if a trusted proxy sent it, or "". Of a list
-// the last element counts, which the nearest proxy has added; what is not a host is ignored.
-//
-// Many proxies pass X-Forwarded-Host on as a client sent it, so it never stands for Host alone.
-func Hosts(r *http.Request) (host, forwarded string) {
-	lines := r.Header["X-Forwarded-Host"]
-	if len(lines) == 0 || !Trusted(r) {
-		return r.Host, ""
+// forwardedHost returns the host in X-Forwarded-Host, or "". Of a list the last element counts, which the
+// nearest proxy has added. What is not a host is ignored.
+func forwardedHost(h http.Header) string {
+	lines := h["X-Forwarded-Host"]
+	if len(lines) == 0 {
+		return ""
 	}
 	last := lines[len(lines)-1]
 	last = strings.TrimSpace(last[strings.LastIndexByte(last, ',')+1:])
 	u, err := url.Parse("http://" + last)
 	if err != nil || u.Host != last {
-		return r.Host, ""
+		return ""
 	}
 	if _, err := feedurl.ParseHost(u.Hostname()); err != nil {
-		return r.Host, ""
+		return ""
 	}
-	return r.Host, last
+	return last
 }
 
 // SiteAddress returns the scheme and the host under which people know the site of a request.
-func SiteAddress(r *http.Request) string {
-	host, forwarded := Hosts(r)
-	return Scheme(r) + "://" + cmp.Or(forwarded, host)
+func (r *Request) SiteAddress() string {
+	return r.Scheme + "://" + cmp.Or(r.Forwarded, r.Host)
 }
 
 // OwnOrigin reports whether an Origin (RFC 6454 section 7) is that of the site of a request: its host is
 // one of the two names, and its port that of the name, if that has one. Many proxies leave the port out
 // of the Host that they send.
-func OwnOrigin(r *http.Request, origin string) bool {
+func (r *Request) OwnOrigin(origin string) bool {
 	from, err := url.Parse(origin)
 	if err != nil || from.Host == "" { // "null" for one: that of a sandbox
 		return false
 	}
-	host, forwarded := Hosts(r)
-	return isOrigin(from, host) || forwarded != "" && isOrigin(from, forwarded)
+	return isOrigin(from, r.Host) || r.Forwarded != "" && isOrigin(from, r.Forwarded)
 }
 
 func isOrigin(from *url.URL, name string) bool {
-	if !strings.EqualFold(HostName(from.Host), HostName(name)) {
+	if !strings.EqualFold(hostName(from.Host), hostName(name)) {
 		return false
 	}
 	_, port, err := net.SplitHostPort(name)
@@ -68,31 +63,30 @@ func isOrigin(from *url.URL, name string) bool {
 }
 
 // SiteToWrite returns the site address that the Caddyfile needs before clients are admitted by their
-// address alone under the names of a request, or "" if they are. The server may be nil.
+// address alone under the names of a request, or "" if they are.
 //
 // A page of evil.example may have its name resolve to this machine (DNS rebinding). Its scripts
 // then run in a browser with a private address. They cannot send another Host than theirs, and can
 // send any X-Forwarded-Host, so both must be names that no stranger can own. A user name and
 // password replace this rule as a token does: the browser has them for another name only.
-func SiteToWrite(r *http.Request, server *caddyhttp.Server) string {
-	host, forwarded := Hosts(r)
-	for _, host := range []string{host, forwarded} {
-		if ownHost(host) || hasSite(server, r, host) || User(r) != "" {
+func (r *Request) SiteToWrite() string {
+	for _, host := range [...]string{r.Host, r.Forwarded} {
+		if ownHost(host) || r.hasSite(host) || r.User() != "" {
 			continue
 		}
-		return addressAt(r, server, HostName(host))
+		return r.addressAt(hostName(host))
 	}
 	return ""
 }
 
 // addressAt returns the site address of a name at the listener of a request. Behind a proxy, neither
 // its scheme nor its port are those that people write: with them, Caddy would listen elsewhere.
-func addressAt(r *http.Request, server *caddyhttp.Server, name string) string {
+func (r *Request) addressAt(name string) string {
 	scheme, usual := "http", "80"
 	if r.TLS != nil {
 		scheme, usual = "https", "443"
 	}
-	if port := listenPort(r, server); port != "" && port != usual {
+	if port := r.listenPort(); port != "" && port != usual {
 		name = net.JoinHostPort(name, port)
 	}
 	return scheme + "://" + name
@@ -100,9 +94,9 @@ func addressAt(r *http.Request, server *caddyhttp.Server, name string) string {
 
 // listenPort returns the port on which a request came, or "". By the PROXY protocol, the address of a
 // connection is the proxy's.
-func listenPort(r *http.Request, server *caddyhttp.Server) string {
-	if server != nil && len(server.Listen) > 0 {
-		if at, err := caddy.ParseNetworkAddress(server.Listen[0]); err == nil && at.StartPort > 0 {
+func (r *Request) listenPort() string {
+	if r.Server != nil && len(r.Server.Listen) > 0 {
+		if at, err := caddy.ParseNetworkAddress(r.Server.Listen[0]); err == nil && at.StartPort > 0 {
 			return strconv.FormatUint(uint64(at.StartPort), 10)
 		}
 	}
@@ -117,7 +111,7 @@ func listenPort(r *http.Request, server *caddyhttp.Server) string {
 // ownHost reports whether no stranger can own the name in a Host field, as far as the name shows
 // it: an address, a name that the public DNS does not have, or none (HTTP/1.0).
 func ownHost(host string) bool {
-	name := HostName(host)
+	name := hostName(host)
 	if name == "" {
 		return true
 	}
@@ -143,8 +137,8 @@ func ownHost(host string) bool {
 	return !icann
 }
 
-// HostName returns the host in a Host field, without port, brackets and trailing dot.
-func HostName(host string) string {
+// hostName returns the host in a Host field, without port, brackets and trailing dot.
+func hostName(host string) string {
 	if name, _, err := net.SplitHostPort(host); err == nil {
 		host = name
 	}
@@ -152,13 +146,13 @@ func HostName(host string) string {
 }
 
 // hasSite reports whether a host matcher of the server has the name in a Host field.
-func hasSite(server *caddyhttp.Server, r *http.Request, host string) bool {
-	if server == nil {
+func (r *Request) hasSite(host string) bool {
+	if r.Server == nil {
 		return false
 	}
-	named := *r
-	named.Host = HostName(host)
-	return namesHost(server.Routes, &named)
+	named := *r.Request
+	named.Host = hostName(host)
+	return namesHost(r.Server.Routes, &named)
 }
 
 func namesHost(routes caddyhttp.RouteList, r *http.Request) bool {

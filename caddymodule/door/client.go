@@ -1,7 +1,7 @@
 // Copyright 2026 The Pollard Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package poller
+package door
 
 import (
 	"fmt"
@@ -49,11 +49,10 @@ const (
 // usualFields are those that Caddy reads if client_ip_headers names no others.
 var usualFields = []string{"X-Forwarded-For"}
 
-// ClientOf returns the client of a request.
-func ClientOf(r *http.Request) Client {
-	text, _ := caddyhttp.GetVar(r.Context(), caddyhttp.ClientIPVarKey).(string)
-	c := Client{Address: parseAddress(text)}
-	server, _ := r.Context().Value(caddyhttp.ServerCtxKey).(*caddyhttp.Server)
+// clientOf returns the client of a request that a server got. address is the one that Caddy took
+// for the client's, and trusted says whether the peer is a proxy that Caddy trusts.
+func clientOf(r *http.Request, server *caddyhttp.Server, address string, trusted bool) Client {
+	c := Client{Address: parseAddress(address)}
 	fields, strict := usualFields, false
 	if server != nil {
 		fields, strict = server.ClientIPHeaders, server.TrustedProxiesStrict > 0
@@ -67,7 +66,7 @@ func ClientOf(r *http.Request) Client {
 	case !forwarded:
 		// Readers speak HTTP/1.1. nginx before 1.29.7 does not unless told, and sends no field unless told.
 		c.proxy, c.doubt = peer, silent
-	case !Trusted(r):
+	case !trusted:
 		c.proxy, c.doubt = peer, untrusted
 	case strict && c.Address != peer: // the last one that Caddy does not trust
 	default:
@@ -136,7 +135,7 @@ func (c Client) Sentence() string {
 // isForwarded reports whether a request has a field in which a proxy says for whom it asks.
 func isForwarded(h http.Header, fields []string) bool {
 	return h["X-Forwarded-For"] != nil || h["Forwarded"] != nil || h["X-Real-Ip"] != nil ||
-		slices.ContainsFunc(fields, func(name string) bool { return h.Values(name) != nil })
+		slices.ContainsFunc(fields, func(name string) bool { return name != "X-Forwarded-For" && h.Values(name) != nil })
 }
 
 // addressesIn returns the addresses that fields list, as Caddy reads them: those of all lines,
@@ -168,12 +167,12 @@ func lastPublic(h http.Header, fields []string) (last netip.Addr) {
 
 // parseAddress reads an address with or without a port. It is invalid if the text is something else.
 func parseAddress(text string) netip.Addr {
-	if host, _, err := net.SplitHostPort(text); err == nil {
-		text = host
-	}
 	address, err := netip.ParseAddr(text)
-	if err != nil {
-		return netip.Addr{}
+	if err != nil { // no address is one with a port too
+		host, _, _ := net.SplitHostPort(text)
+		if address, err = netip.ParseAddr(host); err != nil {
+			return netip.Addr{}
+		}
 	}
 	return address.Unmap().WithZone("")
 }
@@ -181,10 +180,4 @@ func parseAddress(text string) netip.Addr {
 // Private reports whether an address is private, loopback or link-local.
 func Private(address netip.Addr) bool {
 	return address.IsPrivate() || address.IsLoopback() || address.IsLinkLocalUnicast()
-}
-
-// Trusted reports whether a request comes from a proxy that Caddy trusts.
-func Trusted(r *http.Request) bool {
-	trusted, _ := caddyhttp.GetVar(r.Context(), caddyhttp.TrustedProxyVarKey).(bool)
-	return trusted
 }

@@ -1,7 +1,7 @@
 // Copyright 2026 The Pollard Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package poller
+package door
 
 import (
 	"errors"
@@ -43,22 +43,22 @@ func RefusalOf(err error) *Refusal {
 
 // Answer returns the refusal as an error if the site has handle_errors. Otherwise it
 // writes it as a line of text.
-func (e *Refusal) Answer(w http.ResponseWriter, r *http.Request, server *caddyhttp.Server) error {
-	if !e.Handled(r, server) {
-		e.Write(w, r)
+func (e *Refusal) Answer(w http.ResponseWriter, r *Request) error {
+	if !e.Handled(r) {
+		e.Write(w, r.Request)
 		return nil
 	}
 	e.Header(w.Header())
 	return caddyhttp.Error(e.Status, e)
 }
 
-// Handled reports whether a server has a route for the error.
-func (e *Refusal) Handled(r *http.Request, server *caddyhttp.Server) bool {
-	if server == nil || server.Errors == nil {
+// Handled reports whether the server of a request has a route for the error.
+func (e *Refusal) Handled(r *Request) bool {
+	if r.Server == nil || r.Server.Errors == nil {
 		return false
 	}
-	failed := server.Errors.WithError(r, caddyhttp.Error(e.Status, e))
-	for _, route := range server.Errors.Routes {
+	failed := r.Server.Errors.WithError(r.Request, caddyhttp.Error(e.Status, e))
+	for _, route := range r.Server.Errors.Routes {
 		if matches, err := route.MatcherSets.AnyMatchWithError(failed); err != nil || matches {
 			return true
 		}

@@ -1,7 +1,7 @@
 // Copyright 2026 The Pollard Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package poller
+package door
 
 import (
 	"net/http/httptest"
@@ -61,7 +61,8 @@ func TestOwnOrigin(t *testing.T) {
 			r.Header.Set("X-Forwarded-Host", tt.forwarded)
 		}
 		caddyhttp.SetVar(r.Context(), caddyhttp.TrustedProxyVarKey, tt.trusted)
-		if got := OwnOrigin(r, tt.origin); got != tt.want {
+		in := Read(r)
+		if got := in.OwnOrigin(tt.origin); got != tt.want {
 			t.Errorf("%s at %s and %s (trusted: %v): %v, want %v", tt.origin, tt.host, tt.forwarded, tt.trusted, got, tt.want)
 		}
 	}
