@@ -117,7 +117,7 @@ func (r *Response) sendHeader(w http.ResponseWriter, status int, dated bool, now
 			h["Date"] = r.lastModified
 		}
 	}
-	values := make([]string, 0, 16)
+	values := make([]string, 0, len(h))
 	for name, shared := range h {
 		n := len(values)
 		values = append(values, shared...)

@@ -239,7 +239,7 @@ func (g *Gateway) requested(r *door.Request, address string) (u feedurl.URL, pro
 // own returns the URL of the feed that an address of this gateway is for; it is empty for a page.
 // It reports false for other addresses.
 func (g *Gateway) own(r *door.Request, u feedurl.URL) (feed string, own bool) {
-	if asked := u.HostPort(); !strings.EqualFold(asked, r.Host) && !strings.EqualFold(asked, r.Forwarded) {
+	if !u.IsAt(r.Host) && !u.IsAt(r.Forwarded) {
 		return "", false
 	}
 	requested, base := u.RequestURL(), basePath(r)

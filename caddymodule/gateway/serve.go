@@ -323,8 +323,9 @@ func (g *Gateway) feedFor(r *door.Request, from client, u feedurl.URL) (*cache.F
 			feed.Expect()
 		}
 		if from.group != 0 {
-			requested.AskedBy(g.engine.GroupOf(from.group))
-			feed.AskedBy(g.engine.GroupOf(from.group))
+			group := g.engine.GroupOf(from.group)
+			requested.AskedBy(group)
+			feed.AskedBy(group)
 		}
 	}
 	return feed, nil

@@ -5,6 +5,8 @@ package poller
 
 import (
 	"net/http"
+	"slices"
+	"strings"
 
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
@@ -60,7 +62,9 @@ func (q *Requests) Sent(r *door.Request, feed string, sent cache.Sent) {
 	case sent.Forward == "miss":
 		result = ResultMiss
 	}
-	q.bytes.Add(float64(max(sent.Bytes, 0)))
+	if sent.Bytes > 0 {
+		q.bytes.Add(float64(sent.Bytes))
+	}
 	q.Report(r, result, feed, "")
 }
 
@@ -89,58 +93,67 @@ type outcome struct {
 // and in the fields pollard_status, pollard_feed and pollard_reason of the access log.
 func (q *Requests) Report(r *door.Request, result Result, feed, reason string) {
 	q.results[result].Inc()
-	o := &outcome{result, feed, reason}
-	caddyhttp.SetVar(r.Context(), reportedVar, o)
 	if repl, ok := r.Context().Value(caddy.ReplacerCtxKey).(*caddy.Replacer); ok {
-		repl.Map(o.placeholder)
+		// A function in place of a method value: it holds the outcome, and takes memory once.
+		repl.Map(func(key string) (any, bool) { return outcome{result, feed, reason}.placeholder(key) })
 	}
 	if r.Server == nil || r.Server.Logs == nil {
 		return // the server has no access log
 	}
 	if extra, ok := r.Context().Value(caddyhttp.ExtraLogFieldsCtxKey).(*caddyhttp.ExtraLogFields); ok {
-		for _, field := range o.fields() {
+		for _, field := range (outcome{result, feed, reason}).fields() {
 			extra.Set(field)
 		}
 	}
 }
 
 // Reported returns the fields that [Requests.Report] adds to the access log.
-func Reported(r *http.Request) []zap.Field {
-	o, ok := caddyhttp.GetVar(r.Context(), reportedVar).(*outcome)
+func Reported(r *http.Request) (fields []zap.Field) {
+	repl, ok := r.Context().Value(caddy.ReplacerCtxKey).(*caddy.Replacer)
 	if !ok {
 		return nil
 	}
-	return o.fields()
-}
-
-// reportedVar is the variable of a request that holds its outcome.
-const reportedVar = "pollard_outcome"
-
-func (o *outcome) placeholder(key string) (any, bool) {
-	switch key {
-	case "http.pollard.status":
-		return string(o.result), true
-	case "http.pollard.feed":
-		return o.url(), true
-	case "http.pollard.reason":
-		return feedurl.Message(o.reason), true
-	}
-	return nil, false
-}
-
-func (o *outcome) fields() []zap.Field {
-	fields := []zap.Field{zap.String("pollard_status", string(o.result))}
-	if o.feed != "" {
-		fields = append(fields, zap.String("pollard_feed", o.url()))
-	}
-	if o.reason != "" {
-		fields = append(fields, zap.String("pollard_reason", feedurl.Message(o.reason)))
+	for _, name := range reported {
+		if text, _ := repl.GetString(placeholderPrefix + name); text != "" {
+			fields = append(fields, zap.String(fieldPrefix+name, text))
+		}
 	}
 	return fields
 }
 
-func (o *outcome) url() string {
-	if o.feed == "" {
+// What is reported of a request has these names in placeholders and in the access log.
+const (
+	placeholderPrefix = "http.pollard."
+	fieldPrefix       = "pollard_"
+)
+
+var reported = []string{"status", "feed", "reason"}
+
+func (o outcome) placeholder(key string) (any, bool) {
+	name, ok := strings.CutPrefix(key, placeholderPrefix)
+	if !ok || !slices.Contains(reported, name) {
+		return nil, false
+	}
+	return o.text(name), true
+}
+
+func (o outcome) fields() (fields []zap.Field) {
+	for _, name := range reported {
+		if text := o.text(name); text != "" {
+			fields = append(fields, zap.String(fieldPrefix+name, text))
+		}
+	}
+	return fields
+}
+
+// text returns what is reported by a name, or "".
+func (o outcome) text(name string) string {
+	switch {
+	case name == "status":
+		return string(o.result)
+	case name == "reason":
+		return feedurl.Message(o.reason)
+	case o.feed == "":
 		return ""
 	}
 	return feedurl.Redact(ReadersURL(o.feed))
