@@ -85,44 +85,6 @@ func (g *Gateway) serveHub(w http.ResponseWriter, r *door.Request) bool {
 	return true
 }
 
-func (g *Gateway) serveFeed(w http.ResponseWriter, r *door.Request, req request) error {
-	feed, err := g.find(r, &req)
-	if err != nil {
-		return g.refuse(w, r, err, req)
-	}
-	o := cache.ServeOptions{Pointed: req.alias, Spent: req.waited} // the version of a configured feed may come from anywhere
-	if req.byURL {
-		o.May = g.mayServe
-		if req.named {
-			o.May = g.mayServeNamed
-		}
-		if !g.access.clients.any {
-			w.Header().Set("Cache-Control", "private") // the answer depends on the client
-		}
-	}
-	began := time.Now()
-	sent, err := serve(w, r.Request, feed, o)
-	if err == nil {
-		g.requests.Sent(r, feed.Key(), sent)
-		g.engine.Answered(readers.Request{
-			Feed: feed.Key(), UserAgent: r.UserAgent(), Client: r.Client.Address, Status: sent.Status, Bytes: sent.Bytes,
-		})
-		return nil
-	}
-	u, ok := errors.AsType[*cache.Unavailable](err)
-	if ok && u.Moved != "" && feed.Resolve(r.Context()) != feed { // as its first poll has found out
-		req.waited += time.Since(began)
-		return g.serveFeed(w, r, req)
-	}
-	if ok && u.Queued && r.Context().Err() == nil {
-		return g.servePending(w, r, req, u)
-	}
-	if g.serveSite(w, r, req, err) {
-		return nil
-	}
-	return g.refuse(w, r, g.naming(err, req), req)
-}
-
 // request is what a request asks the gateway for.
 type request struct {
 	configured string // the canonical URL of a configured feed, or ""
@@ -159,61 +121,42 @@ func (g *Gateway) parse(r *door.Request) (q request) {
 	return q
 }
 
-// passOn lets the next handler answer. If none writes a response, for which Caddy would send an
-// empty 200, it answers with the error.
-func (g *Gateway) passOn(w http.ResponseWriter, r *door.Request, next caddyhttp.Handler, err error) error {
-	if answered, err := answeredBy(next, w, r.Request); answered || err != nil {
-		return err
+func (g *Gateway) serveFeed(w http.ResponseWriter, r *door.Request, req request) error {
+	feed, err := g.find(r, &req)
+	if err != nil {
+		return g.refuse(w, r, err, req)
 	}
-	return g.refuse(w, r, err, request{})
-}
-
-// answeredBy reports whether the next handlers have written a response.
-func answeredBy(next caddyhttp.Handler, w http.ResponseWriter, r *http.Request) (bool, error) {
-	recorder := caddyhttp.NewResponseRecorder(w, nil, nil)
-	err := next.ServeHTTP(recorder, r)
-	return recorder.Status() != 0, err
-}
-
-// refuse answers with an error, through handle_errors if the site has it.
-func (g *Gateway) refuse(w http.ResponseWriter, r *door.Request, err error, req request) error {
-	e := *door.RefusalOf(err)
-	if r.Context().Err() != nil {
-		e = door.Refusal{Status: door.StatusClientClosed, Reason: "the client left before the answer"}
+	o := cache.ServeOptions{Pointed: req.alias, Spent: req.waited} // the version of a configured feed may come from anywhere
+	if req.byURL {
+		o.May = g.mayServe
+		if req.named {
+			o.May = g.mayServeNamed
+		}
+		if !g.access.clients.any {
+			w.Header().Set("Cache-Control", "private") // the answer depends on the client
+		}
 	}
-	feed, hidden := req.feed(), g.mayHaveToken(r)
-	if hidden {
-		feed, e.Reason = withoutToken(feed), withoutToken(e.Reason)
-	}
-	g.requests.Refused(r, e.Status, feed, e.Reason)
-	if req.configured != "" || req.byURL || req.by.hasToken {
-		w.Header().Set("Referrer-Policy", "no-referrer") // the URL may contain a token
-	}
-	if e.Status == http.StatusInternalServerError {
-		g.log.Error("serving a feed", zap.String("feed", feedurl.Redact(feed)), zap.Error(err))
-	} else if c := g.log.Check(zap.DebugLevel, "refused"); c != nil {
-		c.Write(zap.Int("status", e.Status), zap.String("reason", e.Reason), zap.String("feed", feedurl.Redact(feed)))
-	}
-	if g.serveProblem(w, r, req, &e, elsewhere(err)) {
+	began := time.Now()
+	sent, err := serve(w, r.Request, feed, o)
+	if err == nil {
+		g.requests.Sent(r, feed.Key(), sent)
+		g.engine.Answered(readers.Request{
+			Feed: feed.Key(), UserAgent: r.UserAgent(), Client: r.Client.Address, Status: sent.Status, Bytes: sent.Bytes,
+		})
 		return nil
 	}
-	if hidden || req.by.hasToken {
-		e.Write(w, r.Request) // Caddy would log an error with the request's URL, token included
+	u, ok := errors.AsType[*cache.Unavailable](err)
+	if ok && u.Moved != "" && feed.Resolve(r.Context()) != feed { // as its first poll has found out
+		req.waited += time.Since(began)
+		return g.serveFeed(w, r, req)
+	}
+	if ok && u.Queued && r.Context().Err() == nil {
+		return g.servePending(w, r, req, u)
+	}
+	if g.serveSite(w, r, req, err) {
 		return nil
 	}
-	return e.Answer(w, r)
-}
-
-// serve serves a feed. A browser that shows it gets its charset, too.
-func serve(w http.ResponseWriter, r *http.Request, feed *cache.Feed, o cache.ServeOptions) (cache.Sent, error) {
-	if !pages.WantsPage(r) {
-		return feed.Serve(w, r, o)
-	}
-	shown := &charsetWriter{ResponseWriter: w}
-	defer shown.sendHeader(nil)
-	r = r.Clone(r.Context())
-	r.Header.Del("Accept-Encoding") // so that its first bytes are text
-	return feed.Serve(shown, r, o)
+	return g.refuse(w, r, g.naming(err, req), req)
 }
 
 func (g *Gateway) find(r *door.Request, req *request) (*cache.Feed, error) {
@@ -365,6 +308,18 @@ func (g *Gateway) feed(ctx context.Context, canonical string) (requested, feed *
 	return requested, requested.Resolve(ctx), nil
 }
 
+// serve serves a feed. A browser that shows it gets its charset, too.
+func serve(w http.ResponseWriter, r *http.Request, feed *cache.Feed, o cache.ServeOptions) (cache.Sent, error) {
+	if !pages.WantsPage(r) {
+		return feed.Serve(w, r, o)
+	}
+	shown := &charsetWriter{ResponseWriter: w}
+	defer shown.sendHeader(nil)
+	r = r.Clone(r.Context())
+	r.Header.Del("Accept-Encoding") // so that its first bytes are text
+	return feed.Serve(shown, r, o)
+}
+
 // answerMethod answers methods other than GET and HEAD.
 func (g *Gateway) answerMethod(w http.ResponseWriter, r *door.Request, req request) error {
 	h := w.Header()
@@ -382,4 +337,49 @@ func (g *Gateway) answerMethod(w http.ResponseWriter, r *door.Request, req reque
 		return nil
 	}
 	return g.refuse(w, r, &door.Refusal{Status: http.StatusMethodNotAllowed, Reason: "a feed can be read with GET or HEAD only"}, req)
+}
+
+// passOn lets the next handler answer. If none writes a response, for which Caddy would send an
+// empty 200, it answers with the error.
+func (g *Gateway) passOn(w http.ResponseWriter, r *door.Request, next caddyhttp.Handler, err error) error {
+	if answered, err := answeredBy(next, w, r.Request); answered || err != nil {
+		return err
+	}
+	return g.refuse(w, r, err, request{})
+}
+
+// answeredBy reports whether the next handlers have written a response.
+func answeredBy(next caddyhttp.Handler, w http.ResponseWriter, r *http.Request) (bool, error) {
+	recorder := caddyhttp.NewResponseRecorder(w, nil, nil)
+	err := next.ServeHTTP(recorder, r)
+	return recorder.Status() != 0, err
+}
+
+// refuse answers with an error, through handle_errors if the site has it.
+func (g *Gateway) refuse(w http.ResponseWriter, r *door.Request, err error, req request) error {
+	e := *door.RefusalOf(err)
+	if r.Context().Err() != nil {
+		e = door.Refusal{Status: door.StatusClientClosed, Reason: "the client left before the answer"}
+	}
+	feed, hidden := req.feed(), g.mayHaveToken(r)
+	if hidden {
+		feed, e.Reason = withoutToken(feed), withoutToken(e.Reason)
+	}
+	g.requests.Refused(r, e.Status, feed, e.Reason)
+	if req.configured != "" || req.byURL || req.by.hasToken {
+		w.Header().Set("Referrer-Policy", "no-referrer") // the URL may contain a token
+	}
+	if e.Status == http.StatusInternalServerError {
+		g.log.Error("serving a feed", zap.String("feed", feedurl.Redact(feed)), zap.Error(err))
+	} else if c := g.log.Check(zap.DebugLevel, "refused"); c != nil {
+		c.Write(zap.Int("status", e.Status), zap.String("reason", e.Reason), zap.String("feed", feedurl.Redact(feed)))
+	}
+	if g.serveProblem(w, r, req, &e, elsewhere(err)) {
+		return nil
+	}
+	if hidden || req.by.hasToken {
+		e.Write(w, r.Request) // Caddy would log an error with the request's URL, token included
+		return nil
+	}
+	return e.Answer(w, r)
 }
