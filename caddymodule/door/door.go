@@ -42,8 +42,10 @@ type Request struct {
 	// Scheme is http or https, as a trusted proxy says or as the request came.
 	Scheme string
 
-	// Sent is the URL before handlers rewrote it. It is URL itself if Caddy has not recorded another one.
-	Sent *url.URL
+	// Sent is the URL before handlers rewrote it, and SentURI the target of the request line. They are
+	// URL and RequestURI if Caddy has not recorded others.
+	Sent    *url.URL
+	SentURI string
 }
 
 // Read returns what a request says. It takes no lock and no memory, so that a feed in memory is
@@ -51,7 +53,7 @@ type Request struct {
 func Read(r *http.Request) Request {
 	ctx := r.Context()
 	vars, _ := ctx.Value(caddyhttp.VarsCtxKey).(map[string]any)
-	in := Request{Request: r, Scheme: "http", Sent: r.URL}
+	in := Request{Request: r, Scheme: "http", Sent: r.URL, SentURI: r.RequestURI}
 	in.Server, _ = ctx.Value(caddyhttp.ServerCtxKey).(*caddyhttp.Server)
 	in.Trusted, _ = vars[caddyhttp.TrustedProxyVarKey].(bool)
 	address, _ := vars[caddyhttp.ClientIPVarKey].(string)
@@ -66,7 +68,7 @@ func Read(r *http.Request) Request {
 		}
 	}
 	if original, ok := ctx.Value(caddyhttp.OriginalRequestCtxKey).(http.Request); ok && original.URL != nil {
-		in.Sent = original.URL
+		in.Sent, in.SentURI = original.URL, original.RequestURI
 	}
 	return in
 }

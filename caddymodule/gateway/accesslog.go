@@ -37,7 +37,7 @@ func withoutToken(uri string) string {
 // mayHaveToken reports whether a token may be in the URL of a request, or in a URL in another field, such
 // as Referer.
 func (g *Gateway) mayHaveToken(r *door.Request) bool {
-	return g.access.tokens != nil && (tokenInURI.MatchString(sentURI(r.Request)) || fieldHasToken(r.Header))
+	return g.access.tokens != nil && (tokenInURI.MatchString(r.SentURI) || fieldHasToken(r.Header))
 }
 
 func fieldHasToken(h http.Header) bool {
@@ -49,14 +49,6 @@ func fieldHasToken(h http.Header) bool {
 		}
 	}
 	return false
-}
-
-// sentURI returns the target of a request as it was sent.
-func sentURI(r *http.Request) string {
-	if original, ok := r.Context().Value(caddyhttp.OriginalRequestCtxKey).(http.Request); ok {
-		return original.RequestURI
-	}
-	return r.RequestURI
 }
 
 // headerWithoutToken returns a copy of a header in which no URL of the gateway has a token: neither the
@@ -83,7 +75,7 @@ func (g *Gateway) hideToken(w http.ResponseWriter, in *door.Request) (_ http.Res
 	caddyhttp.SetVar(r.Context(), caddyhttp.LogSkipVar, true)
 	sent, began := caddyhttp.NewResponseRecorder(w, nil, nil), time.Now()
 	logged := r.Clone(r.Context())
-	logged.RequestURI, logged.Header = withoutToken(sentURI(r)), headerWithoutToken(r.Header)
+	logged.RequestURI, logged.Header = withoutToken(in.SentURI), headerWithoutToken(r.Header)
 	return sent, func() {
 		credentials := g.server.Logs.ShouldLogCredentials
 		fields := []zap.Field{

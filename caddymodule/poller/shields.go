@@ -212,7 +212,7 @@ type ShieldKey struct {
 	// the default of the scheme.
 	Scheme, Host string
 	// Forwarded is the X-Forwarded-Host of a trusted proxy, normalized as Host, if it is another
-	// name. See [Hosts].
+	// name.
 	Forwarded string
 	// Path and Query are the escaped path and the kept query as they reach the shield.
 	Path, Query string
