@@ -50,10 +50,10 @@ type Request struct {
 
 // Read returns what a request says. It takes no lock and no memory, so that a feed in memory is
 // answered as fast as without it.
-func Read(r *http.Request) Request {
+func Read(r *http.Request) (in Request) {
 	ctx := r.Context()
 	vars, _ := ctx.Value(caddyhttp.VarsCtxKey).(map[string]any)
-	in := Request{Request: r, Scheme: "http", Sent: r.URL, SentURI: r.RequestURI}
+	in.Request, in.Scheme, in.Sent, in.SentURI = r, "http", r.URL, r.RequestURI
 	in.Server, _ = ctx.Value(caddyhttp.ServerCtxKey).(*caddyhttp.Server)
 	in.Trusted, _ = vars[caddyhttp.TrustedProxyVarKey].(bool)
 	address, _ := vars[caddyhttp.ClientIPVarKey].(string)
