@@ -89,6 +89,8 @@ func TestFloors(t *testing.T) {
 				t.Errorf("%s imports %s, which is for tests and measurements", name, imported)
 			case floorOf[imported] >= floor:
 				t.Errorf("%s imports %s, which is not below it", name, imported)
+			case strings.HasPrefix(name, "internal/") && (imported == "cache" || imported == "upstream"):
+				t.Errorf("%s imports %s: what stands above that is not internal", name, imported)
 			case closed && only != name:
 				t.Errorf("%s imports %s: only %s does", name, imported, only)
 			}
