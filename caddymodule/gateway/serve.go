@@ -136,7 +136,10 @@ func (g *Gateway) serveFeed(w http.ResponseWriter, r *door.Request, req request)
 			w.Header().Set("Cache-Control", "private") // the answer depends on the client
 		}
 	}
-	began := time.Now()
+	var began time.Time // of the wait for a first poll
+	if !feed.Served() {
+		began = time.Now()
+	}
 	sent, err := serve(w, r.Request, feed, o)
 	if err == nil {
 		g.requests.Sent(r, feed.Key(), sent)
@@ -147,7 +150,9 @@ func (g *Gateway) serveFeed(w http.ResponseWriter, r *door.Request, req request)
 	}
 	u, ok := errors.AsType[*cache.Unavailable](err)
 	if ok && u.Moved != "" && feed.Resolve(r.Context()) != feed { // as its first poll has found out
-		req.waited += time.Since(began)
+		if !began.IsZero() {
+			req.waited += time.Since(began)
+		}
 		return g.serveFeed(w, r, req)
 	}
 	if ok && u.Queued && r.Context().Err() == nil {
