@@ -33,7 +33,7 @@ func TestFreshnessForReaders(t *testing.T) {
 		check := func(state, control string, want ...string) {
 			t.Helper()
 			h := g.get(feedURL).Header()
-			if h["Age"] != nil || h.Get("Cache-Control") != control {
+			if h["Age"] != nil || h.Get("Cache-Control") != control+", stale-while-revalidate=60, stale-if-error=86400" {
 				t.Errorf("%s: Age %s, Cache-Control %s, want none and %s", state, h.Get("Age"), h.Get("Cache-Control"), control)
 			}
 			list, err := httpsfv.UnmarshalList(h["Cache-Status"])
