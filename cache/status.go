@@ -225,6 +225,19 @@ func (c *Cache) Trouble() status.Trouble {
 	return t
 }
 
+// CheckStore reports why the store cannot be used: what is known, or else what asking it brings to light.
+func (c *Cache) CheckStore(ctx context.Context) error {
+	text := c.storeAway.text()
+	if text == "" {
+		_, err := c.store.Totals(ctx)
+		if err == nil {
+			return nil
+		}
+		text = feedurl.Message(err.Error())
+	}
+	return fmt.Errorf("the store is away: %s", feedurl.RedactText(text))
+}
+
 // summaryTimeout is how long a summary waits for the store.
 const summaryTimeout = 5 * time.Second
 

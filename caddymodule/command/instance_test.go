@@ -76,6 +76,8 @@ func TestCommandsOfAnInstance(t *testing.T) {
 			{"show by the gateway's address", showCommand, []string{"http://feeds.test/~secret/" + feed}, exitDone, []string{feed + "\nFresh."}},
 			{"show what is not known", showCommand, []string{"blog.example/feed"}, exitFailed, []string{"pollard: no such feed: https://blog.example/feed\n"}},
 			{"show what is no URL", showCommand, []string{"ftp://blog.example/feed"}, exitUsage, []string{"pollard: \"ftp://blog.example/feed\" is not a feed URL"}},
+			{"health", healthCommand, nil, exitDone, []string{"ok\n"}},
+			{"health of a process", healthCommand, []string{"--live", "--json"}, exitDone, []string{`"status": "ok"`}},
 			{"show nothing", showCommand, nil, exitUsage, []string{"pollard: expected the URL of one feed"}},
 			{"show an empty URL", showCommand, []string{""}, exitUsage, []string{"pollard: expected the URL of one feed, such as https://example.com/feed.xml, got an empty argument"}},
 			{"explain", explainCommand, []string{feed}, exitDone, []string{"Fresh. The site says", "(Cache-Control: max-age=7200)"}},

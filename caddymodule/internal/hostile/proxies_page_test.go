@@ -22,10 +22,10 @@ import (
 	"github.com/feedpollard/pollard/internal/loopback"
 )
 
-// proxiesPage are the blocks of docs/proxies.md, by heading and language: "nginx: nginx".
-func proxiesPage(t *testing.T) map[string]string {
+// blocksOf returns the blocks of a page in docs, by heading and language: "nginx: nginx".
+func blocksOf(t *testing.T, name string) map[string]string {
 	t.Helper()
-	page, err := os.ReadFile("../../../docs/proxies.md")
+	page, err := os.ReadFile("../../../docs/" + name)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -85,8 +85,13 @@ func (p *page) replaced(t *testing.T, name string, pairs ...string) string {
 // this machine. There may be more global options.
 func (p *page) caddy(t *testing.T, c *child, text, options string) {
 	t.Helper()
-	own := fmt.Sprintf("admin %s\npersist_config off\nauto_https off\ndefault_bind 127.0.0.1\nlog {\noutput file %s\n}\npollard {\nstore sqlite %s\nprivate_upstreams 127.0.0.0/8\n}\n%s\n",
-		c.admin, c.log, c.dir, options)
+	own := fmt.Sprintf("admin %s\npersist_config off\nauto_https off\ndefault_bind 127.0.0.1\nlog tests {\noutput file %s\n}\n%s\n", c.admin, c.log, options)
+	app := fmt.Sprintf("pollard {\nstore sqlite %s\nprivate_upstreams 127.0.0.0/8\n", c.dir)
+	if before, after, has := strings.Cut(text, "\tpollard {\n"); has {
+		text = before + app + after
+	} else {
+		own += app + "}\n"
+	}
 	if rest, global := strings.CutPrefix(text, "{\n"); global {
 		text = "{\n" + own + rest
 	} else {
@@ -192,7 +197,7 @@ func (p *page) expectGateway(t *testing.T, proxy, address, home string) {
 // The files of docs/proxies.md do what the page says, each with its proxy.
 func TestProxiesPage(t *testing.T) {
 	t.Parallel()
-	p := &page{t: t, blocks: proxiesPage(t), used: make(map[string]bool), tls: strings.TrimSpace(stage.TLS(t))}
+	p := &page{t: t, blocks: blocksOf(t, "proxies.md"), used: make(map[string]bool), tls: strings.TrimSpace(stage.TLS(t))}
 	const usual, public = "What Pollard needs: caddyfile", "https://feeds.example.com/"
 	// behind runs a Caddyfile of the page for a proxy, and returns its address.
 	behind := func(t *testing.T, name string) string {
