@@ -164,7 +164,7 @@ func (a *access) shows(page *site.Page, named bool) bool {
 }
 
 func forbidden(format string, args ...any) *poller.Refusal {
-	return &poller.Refusal{Status: http.StatusForbidden, Reason: fmt.Sprintf(format, args...)}
+	return &poller.Refusal{Status: http.StatusForbidden, Rule: poller.RuleAccess, Reason: fmt.Sprintf(format, args...)}
 }
 
 // tokenOf returns the token with a secret, or nil. It takes the same time for all secrets.

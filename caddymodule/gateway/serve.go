@@ -183,7 +183,7 @@ func (g *Gateway) refuse(w http.ResponseWriter, r *http.Request, err error, req 
 	if hidden {
 		feed, e.Reason = withoutToken(feed), withoutToken(e.Reason)
 	}
-	g.requests.Refused(r, e.Status, feed, e.Reason)
+	g.requests.Refused(r, feed, &e)
 	if req.configured != "" || req.byURL || req.by.hasToken {
 		w.Header().Set("Referrer-Policy", "no-referrer") // the URL may contain a token
 	}

@@ -43,6 +43,7 @@ type Engine struct {
 	metrics  *metrics
 	counters *counters        // the statistics of readers and polls
 	events   chan *cache.Poll // polls whose events are to be emitted
+	refused  *refusedReaders
 
 	app   atomic.Pointer[App]         // of the configuration in force; nil before the first start
 	cache atomic.Pointer[cache.Cache] // nil before the first start and after the end
@@ -104,9 +105,11 @@ func newEngine(parts Parts) *Engine {
 		Limiter:  readers.NewLimiter(),
 		NewFeeds: newNewFeeds(),
 		events:   make(chan *cache.Poll, maxQueued),
+		refused:  newRefusedReaders(),
 		ready:    make(chan struct{}),
 	}
 	e.metrics = newMetrics(e.totals)
+	e.metrics.gateway.refused, e.metrics.shield.refused = e.refused.gateway, e.refused.shield
 	e.counters = newCounters(func() *zap.Logger { return e.app.Load().log })
 	return e
 }

@@ -18,11 +18,16 @@ import (
 // StatusClientClosed is what Caddy's own handlers log if the client has left before the answer.
 const StatusClientClosed = 499
 
+// RuleAccess is the rule of all that a gateway forbids.
+const RuleAccess = "access"
+
 // Refusal is a response without the feed: one line of text for people.
 type Refusal struct {
 	Status     int
 	Reason     string
 	RetryAfter time.Duration // 0: the response has no Retry-After
+	// Rule is the line of a shield's defend that refuses the request, or [RuleAccess]; empty: none does.
+	Rule string
 }
 
 func (e *Refusal) Error() string { return e.Reason }

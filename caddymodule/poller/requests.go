@@ -37,13 +37,19 @@ var results = []Result{
 // Requests counts the requests of one kind of handler.
 type Requests struct {
 	results map[Result]prometheus.Counter
+	rules   map[string]prometheus.Counter // of refused requests
 	bytes   prometheus.Counter
+	// refused is called with each request that a rule refuses.
+	refused func(r *http.Request, feed string, refusal *Refusal)
 }
 
-func (m *metrics) requestsOf(handler string) *Requests {
-	q := &Requests{results: make(map[Result]prometheus.Counter), bytes: m.servedBytes}
+func (m *metrics) requestsOf(handler string, rules ...string) *Requests {
+	q := &Requests{results: make(map[Result]prometheus.Counter), rules: make(map[string]prometheus.Counter), bytes: m.servedBytes}
 	for _, r := range results {
-		q.results[r] = m.requests.WithLabelValues(handler, string(r))
+		q.results[r] = m.requests.WithLabelValues(handler, string(r), "")
+	}
+	for _, rule := range rules {
+		q.rules[rule] = m.requests.WithLabelValues(handler, string(ResultRefused), rule)
 	}
 	return q
 }
@@ -64,12 +70,18 @@ func (q *Requests) Sent(r *http.Request, feed string, sent cache.Sent) {
 }
 
 // Refused counts and reports a request that was answered with an error.
-func (q *Requests) Refused(r *http.Request, status int, feed, reason string) {
+func (q *Requests) Refused(r *http.Request, feed string, refusal *Refusal) {
 	result := ResultRefused
-	if status == http.StatusGone || status == StatusClientClosed || status >= 500 {
+	if status := refusal.Status; status == http.StatusGone || status == StatusClientClosed || status >= 500 {
 		result = ResultUnavailable
 	}
-	q.Report(r, result, feed, reason)
+	if counter := q.rules[refusal.Rule]; counter != nil {
+		counter.Inc()
+		q.refused(r, feed, refusal)
+	} else {
+		q.results[result].Inc()
+	}
+	report(r, result, feed, refusal.Reason)
 }
 
 // outcome is the result of a request, for the operator.
@@ -88,6 +100,10 @@ type outcome struct {
 // and in the fields pollard_status, pollard_feed and pollard_reason of the access log.
 func (q *Requests) Report(r *http.Request, result Result, feed, reason string) {
 	q.results[result].Inc()
+	report(r, result, feed, reason)
+}
+
+func report(r *http.Request, result Result, feed, reason string) {
 	o := &outcome{result, feed, reason}
 	caddyhttp.SetVar(r.Context(), reportedVar, o)
 	if repl, ok := r.Context().Value(caddy.ReplacerCtxKey).(*caddy.Replacer); ok {

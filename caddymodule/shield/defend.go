@@ -101,11 +101,11 @@ type MaxRate struct {
 
 // rules remove one rule from the limits.
 var rules = map[string]func(*readers.Limits){
-	"max_rate":            func(d *readers.Limits) { d.MaxRate = readers.Rate{} },
-	"unconditional":       func(d *readers.Limits) { d.Unconditional, d.Fleet = 0, "" },
-	"skip_hours":          func(d *readers.Limits) { d.SkipHours = false },
-	"require_compression": func(d *readers.Limits) { d.RequireCompression = false },
-	"require_user_agent":  func(d *readers.Limits) { d.RequireUserAgent = false },
+	readers.RuleMaxRate:       func(d *readers.Limits) { d.MaxRate = readers.Rate{} },
+	readers.RuleUnconditional: func(d *readers.Limits) { d.Unconditional, d.Fleet = 0, "" },
+	readers.RuleSkipHours:     func(d *readers.Limits) { d.SkipHours = false },
+	readers.RuleCompression:   func(d *readers.Limits) { d.RequireCompression = false },
+	readers.RuleUserAgent:     func(d *readers.Limits) { d.RequireUserAgent = false },
 }
 
 // check reports invalid settings.
@@ -197,7 +197,7 @@ func (f *Defend) refuse(limiter *readers.Limiter, r *http.Request, client poller
 		return nil
 	}
 	observed.Status, observed.Early = v.Status, v.Early
-	refusal := &poller.Refusal{Status: v.Status, Reason: v.Reason}
+	refusal := &poller.Refusal{Status: v.Status, Reason: v.Reason, Rule: v.Rule}
 	if v.Status == http.StatusTooManyRequests {
 		refusal.RetryAfter = time.Duration(v.RetryAfter(observed.Time)) * time.Second
 	}

@@ -71,7 +71,7 @@ func (s *Shield) serveFeed(w http.ResponseWriter, r *http.Request, next caddyhtt
 	waited, served := feed.Await(r.Context()) // all readers of a slow origin wait for one poll
 	if !served {
 		if left := r.Context().Err(); left != nil {
-			s.requests.Refused(r, poller.StatusClientClosed, key, "the client left before the answer")
+			s.requests.Refused(r, key, &poller.Refusal{Status: poller.StatusClientClosed, Reason: "the client left before the answer"})
 			return caddyhttp.Error(poller.StatusClientClosed, left)
 		}
 		if e.loops.Load() {
@@ -151,6 +151,6 @@ func (s *Shield) answer(w http.ResponseWriter, r *http.Request, next caddyhttp.H
 
 // refuse answers with an error, through handle_errors if the site has it. The key may be unknown.
 func (s *Shield) refuse(w http.ResponseWriter, r *http.Request, key string, refusal *poller.Refusal) error {
-	s.requests.Refused(r, refusal.Status, key, refusal.Reason)
+	s.requests.Refused(r, key, refusal)
 	return refusal.Answer(w, r, s.origin.server)
 }

@@ -53,6 +53,35 @@ func anyRequest(t *rapid.T, at time.Time) Request {
 	return r
 }
 
+// Each refusal names a line of defend, and each line is named.
+func TestRefusalsNameTheirRule(t *testing.T) {
+	all := map[string]Limits{
+		RuleMaxRate:       {MaxRate: Rate{1, time.Hour}},
+		RuleUnconditional: {Unconditional: time.Hour},
+		RuleFleet:         {Fleet: "Crawler"},
+		RuleSkipHours:     {SkipHours: true},
+		RuleCompression:   {RequireCompression: true},
+		RuleUserAgent:     {RequireUserAgent: true},
+	}
+	for _, rule := range Rules {
+		g, v := NewLimiter(), Verdict{}
+		for range wholeFeedsOfFleet + 1 {
+			r := poll(start(), "Crawler/1.0", "192.0.2.1")
+			r.Compression, r.SkipHours = rule != RuleCompression, []int{start().Hour()}
+			if rule == RuleUserAgent {
+				r.UserAgent = ""
+			}
+			v = serve(t, g, all[rule], r)
+		}
+		if v.Rule != rule || v.Status == 0 {
+			t.Errorf("%s: %+v", rule, v)
+		}
+	}
+	if len(all) != len(Rules) {
+		t.Errorf("%d rules, want %d", len(all), len(Rules))
+	}
+}
+
 // Whatever happened before, between and through others: while a wait runs, asking
 // again does not lengthen it, and at its end the reader is served.
 func TestWaitIsAPromise(t *testing.T) {
