@@ -12,8 +12,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net"
 	"net/http"
+	"os"
 	"strings"
 	"syscall"
 
@@ -78,7 +80,27 @@ func unknownAuthority(err error) string {
 		// Browsers fetch what is missing, or have it from another site.
 		return ": the site does not send the certificates between its own and that of the authority (an incomplete chain): only the site can mend that"
 	}
-	return ": no authority that this machine knows has signed the certificate: if it is your own authority, name the file with its certificate in the environment variable SSL_CERT_FILE"
+	return ": no authority that this machine knows has signed the certificate: " + ownAuthority(os.Getenv("SSL_CERT_FILE"))
+}
+
+// ownAuthority says how to trust an authority of one's own, or why the file that is to do that does not. Readers see the
+// text, so it does not name the file. Package crypto/x509 says nothing of a file that it cannot use.
+func ownAuthority(file string) string {
+	const recipe = `; see "An authority of your own" in docs/recipes.md`
+	if file == "" {
+		return "if it is your own authority, name the file with its certificate in the environment variable SSL_CERT_FILE" + recipe
+	}
+	text, err := os.ReadFile(file)
+	if failed, ok := errors.AsType[*fs.PathError](err); ok {
+		err = failed.Err
+	}
+	switch {
+	case err != nil:
+		return fmt.Sprintf("the file that SSL_CERT_FILE names cannot be read (%v)%s", err, recipe)
+	case !x509.NewCertPool().AppendCertsFromPEM(text):
+		return "the file that SSL_CERT_FILE names has no certificate in PEM" + recipe
+	}
+	return "the authority in the file that SSL_CERT_FILE names is another one, or the file is newer than this process" + recipe
 }
 
 func isTimeout(err error) bool {
@@ -163,9 +185,10 @@ func classifyStatus(status int) (policy.Failure, error) {
 
 // remedies say what a person can do about a status, if it is not plain.
 var remedies = map[int]string{
-	http.StatusUnauthorized: "the site asks for a name and a password: write them into the feed's URL, as in " + feedurl.Example +
-		"; if it wants a key in a field instead, see docs/recipes.md",
-	http.StatusForbidden: "the site refuses this program: ask it to let feed readers through; if the feed needs a key or a cookie of yours, see docs/recipes.md",
+	http.StatusUnauthorized: "the site wants to know who asks: a name and a password go into the feed's URL, as in " + feedurl.Example +
+		`; for a token or a cookie see "A private feed" in docs/recipes.md, which also says what is often wrong with them`,
+	http.StatusForbidden: "the site refuses this program: ask it to let feed readers through; " +
+		`if the feed needs a token or a cookie of yours, see "A private feed" in docs/recipes.md, which also says what is often wrong with them`,
 	http.StatusNotAcceptable: "the site gives the feed only to requests with another Accept, such as one with text/html: ask it to give feeds to all, " +
 		"or see docs/recipes.md for how to send another one",
 }

@@ -12,6 +12,7 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
+	"encoding/pem"
 	"errors"
 	"fmt"
 	"io"
@@ -22,6 +23,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -251,6 +253,25 @@ func TestUnknownAuthorities(t *testing.T) {
 				t.Errorf("failure %q: %v, want %q in it", a.Failure, a.Err, tt.want)
 			}
 		})
+	}
+}
+
+// What is wrong with the file of SSL_CERT_FILE is said, without its name, which readers would see.
+func TestOwnAuthority(t *testing.T) {
+	root, _ := certificate(t, "Root", nil, nil, "")
+	dir := t.TempDir()
+	for name, text := range map[string][]byte{"der": root.Raw, "pem": pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: root.Raw})} {
+		if err := os.WriteFile(filepath.Join(dir, name), text, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for file, want := range map[string]string{
+		"": "name the file with its certificate", filepath.Join(dir, "missing"): "(no such file or directory)",
+		filepath.Join(dir, "der"): "has no certificate in PEM", filepath.Join(dir, "pem"): "is another one",
+	} {
+		if got := ownAuthority(file); !strings.Contains(got, want) || !strings.Contains(got, "docs/recipes.md") || strings.Contains(got, dir) {
+			t.Errorf("%s: %s", file, got)
+		}
 	}
 }
 

@@ -169,7 +169,7 @@ const Example = "https://name:password@example.com/feed"
 // RedactText hides credentials in the URLs of a text but [Example], and keeps it on one line.
 func RedactText(text string) string {
 	return inText.ReplaceAllStringFunc(OneLine(text), func(u string) string {
-		if u == Example {
+		if strings.TrimRight(u, ".,;:)") == Example {
 			return u
 		}
 		return Redact(u)

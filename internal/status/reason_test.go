@@ -134,6 +134,8 @@ func TestExplain(t *testing.T) {
 			"The last 2 polls failed: the site sends a check (X): ask it. By a contact in the configuration it can see who polls. Next try: tomorrow 04:00 UTC, then less often."},
 		{decided(failed(policy.FailureForbidden, 401), policy.Hints{}, policy.Rhythm{}), Feed{URL: "https://example.com/feed", LastStatus: 401, Failures: 1, LastError: "example.com: status 401 Unauthorized: a password"},
 			"The last poll failed: status 401 Unauthorized: a password. Next try: tomorrow 04:00 UTC, then less often."},
+		{decided(failed(policy.FailureForbidden, 401), policy.Hints{}, policy.Rhythm{}), Feed{URL: "http://127.0.0.1:8180/feed", LastStatus: 401, Failures: 1, LastError: "127.0.0.1:8180: status 401 Unauthorized: a token"},
+			"The last poll failed: status 401 Unauthorized: a token. Next try: tomorrow 04:00 UTC, then less often."},
 		{decided(failed(policy.FailureNotFound, 404), policy.Hints{}, policy.Rhythm{}), Feed{URL: "https://example.com/feed", LastStatus: 404, Failures: 1, LastError: "example.com: status 404 Not Found, though with a feed"},
 			"The last poll failed: status 404 Not Found, though with a feed. Next try: tomorrow 04:00 UTC, then less often."},
 		{decided(failed(policy.FailureTimeout, 0), policy.Hints{}, policy.Rhythm{}), Feed{Failures: 1, LastError: "no complete answer within 30s"},
