@@ -86,19 +86,15 @@ type App struct {
 	Concurrency int `json:"concurrency,omitempty"`
 
 	// The proxy for polls: an `http`, `https`, `socks5` or `socks5h` URL, in which
-	// placeholders are replaced. It may be at a private address, but feeds may not: names
-	// are looked up here too, and a host with an unknown name needs a `proxy` of its own.
-	// A `socks5h` proxy, and an `http` or `https` one for feeds without TLS, get the name and
-	// must refuse private addresses themselves; otherwise the proxy gets the checked address.
-	// `HTTP_PROXY` and the like in the environment are ignored. Default: none.
+	// placeholders are replaced. `HTTP_PROXY` and the like in the environment are ignored.
+	// docs/network.md says which proxies must refuse private addresses. Default: none.
 	Proxy string `json:"proxy,omitempty"`
 
 	// The URL at which hubs reach a gateway, such as `https://feeds.example.com`. With it,
 	// Pollard subscribes to the hubs that feeds name (WebSub), and a push by a hub causes a
 	// poll, so that readers get new entries within seconds. Pushed content is never served. Every
 	// gateway answers at `/-/websub/`, before it looks at `clients` and tokens; handlers
-	// before it must let these requests through. Hubs are asked over https, through the
-	// `proxy` of their host. They do not learn of feeds with a secret in their URL. A feed at
+	// before it must let these requests through. Hubs are asked over https. A feed at
 	// a private address needs a hub at a private address that `private_upstreams` covers,
 	// and only such a hub may be asked over http. Placeholders are replaced. Default: none.
 	WebSub string `json:"websub,omitempty"`

@@ -39,24 +39,14 @@ func init() {
 // Pollard polls it, at most once per interval and feed, conditionally if it gives an ETag
 // or Last-Modified. Readers get what the site made, byte for byte.
 //
-// A stored feed answers all requests that RFC 9111 section 4.1 lets it answer: requests that
-// send the fields which the site's `Vary` names as a poll sends them. Others reach the
-// origin unchanged: requests with `Authorization`, with a body or with a method other than
-// GET and HEAD, requests that differ in a field of `Vary`, and requests with `Origin` if the
-// stored feed has no `Access-Control-Allow-Origin`. Responses that are not feeds, that are
-// `private` or `no-store` or have `Vary: *`, and redirects pass through unchanged too. Once a
-// feed is stored, readers see no errors of the origin. A `private` response, a redirect, 401
-// or 410 removes the stored feed.
+// A stored feed answers all requests that RFC 9111 section 4.1 lets it answer. Others reach the
+// origin unchanged, and so do responses pass that are not feeds, or that are `private` or
+// `no-store`. Once a feed is stored, readers see no errors of the origin.
 //
-// A poll has the scheme, the host (with the `X-Forwarded-Host` of a trusted proxy), the path and
-// the query of its readers, and nothing else of them: no cookie, no credentials, no address (it comes from `0.0.0.0`). The block starts
-// without variables, captures and the root of the site, for polls and for readers: write what it
-// needs, such as `root`, into it. Named routes (`invoke`) cannot be in it. Decide who may read a
-// feed before the shield, with `basic_auth` or `respond @outside 403`; but a site behind
-// `basic_auth` gains nothing from a shield, as each request has `Authorization`.
-//
-// After a change of the block, its feeds are fetched again at their next request. While that
-// fails for a reason that may pass, readers get what was stored before.
+// The block starts without variables, captures and the root of the site: write what it needs,
+// such as `root`, into it. Named routes (`invoke`) cannot be in it. Decide who may read a feed
+// before the shield, with `respond @outside 403`. What is shared and what is not is told in
+// docs/shield.md.
 //
 //	{
 //		"handler": "feed_shield",
