@@ -18,6 +18,8 @@ import (
 	"github.com/cespare/xxhash/v2"
 	"github.com/klauspost/compress/gzip"
 	"github.com/klauspost/compress/zstd"
+
+	"github.com/feedpollard/pollard/caddymodule/internal/stage"
 )
 
 // bound is the longest that a reader waits for a poll if the feed has a version.
@@ -119,7 +121,8 @@ func checkHeaders(q, h http.Header, clockSet, points bool, wrong func(string, ..
 	if h["Age"] != nil { // max-age is the time that is left
 		wrong("Age %q", h.Get("Age"))
 	}
-	keep, ok := strings.CutPrefix(h.Get("Cache-Control"), "max-age=")
+	control, _ := strings.CutSuffix(h.Get("Cache-Control"), stage.MayServeStale)
+	keep, ok := strings.CutPrefix(control, "max-age=")
 	if n, err := strconv.Atoi(keep); !ok || err != nil || n < 1 {
 		wrong("Cache-Control %q", h.Get("Cache-Control"))
 	}
