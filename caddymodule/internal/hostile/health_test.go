@@ -28,6 +28,7 @@ func TestProbesOfKubernetes(t *testing.T) {
 		"localhost:2019", c.admin).Replace(strings.TrimPrefix(text, "    "))
 	p := &page{t: t}
 	p.caddy(t, c, text, "")
+	eventually(t, "it is never ready", func() bool { return fetch(t, probes, "/pollard/health/ready").Status == 200 })
 	for path, want := range map[string]int{
 		"/pollard/health/ready": 200, "/pollard/health/live": 200, "/pollard/stats": 404, "/config/": 404, "/pollard/health/../feeds": 404, "/": 404,
 	} {
