@@ -76,8 +76,12 @@ func (c *Cache) checkClock() {
 func (c *Cache) storeReaders(ctx context.Context) {
 	now := c.elapsed()
 	asked, seconds := map[store.ID]store.Asked{}, map[*Feed]int64{}
+	var known *Feed
 	c.table.feeds.Range(func(_, v any) bool {
 		f := v.(*Feed)
+		if f.state.Load().Known {
+			known = f
+		}
 		second, by := f.asked.Load(), f.askedBy()
 		memo := f.addNews()
 		if (second != f.touched.Load() || len(by) > 0 || memo != nil) && f.state.Load().Known {
@@ -85,6 +89,10 @@ func (c *Cache) storeReaders(ctx context.Context) {
 		}
 		return true
 	})
+	if len(asked) == 0 && known != nil && c.storeAway.text() != "" {
+		// Without readers no claim finds out that the store is back, and while it is away, a load balancer sends none.
+		asked[known.id] = store.Asked{Ago: -1}
+	}
 	if len(asked) == 0 {
 		return
 	}

@@ -121,6 +121,16 @@ func TestCheckStoreWithoutReaders(t *testing.T) {
 		g.store.setAway(false)
 		time.Sleep(2 * time.Minute)
 		check("two minutes after it is back", "")
+
+		time.Sleep(70 * time.Minute) // the store knows of all readers
+		g.store.setAway(true)
+		if _, err := g.Refresh(t.Context(), feedURL); err == nil {
+			t.Error("a poll by hand without the store")
+		}
+		check("after a poll by hand", "away")
+		g.store.setAway(false)
+		time.Sleep(2 * time.Minute)
+		check("without a reader meanwhile", "")
 	})
 }
 
