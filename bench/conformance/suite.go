@@ -140,21 +140,6 @@ func (f *feed) answers(script func(n int, r *http.Request) answer) {
 	f.script = script
 }
 
-// conditional answers 304 to the validators of an answer.
-func conditional(a answer) func(int, *http.Request) answer {
-	h := http.Header{}
-	for i := 0; i < len(a.header); i += 2 {
-		h.Add(a.header[i], a.header[i+1])
-	}
-	return func(_ int, r *http.Request) answer {
-		tag, date := r.Header.Get("If-None-Match"), r.Header.Get("If-Modified-Since")
-		if tag != "" && tag == h.Get("ETag") || tag == "" && date != "" && date == h.Get("Last-Modified") {
-			return answer{status: 304, header: a.header}
-		}
-		return a
-	}
-}
-
 // polls are the requests at the site.
 func (f *feed) polls() []seen {
 	f.mu.Lock()
