@@ -9,7 +9,7 @@
 // ([Feed.Serve], serve.go, representation.go, memory.go). If the feed's next poll is due, the
 // request puts it into the queue, or joins the poll under way:
 //
-//	wait for the turn of the feed         schedule.go, package queue
+//	wait for the turn of the feed         due.go, schedule.go, package queue
 //	claim the poll, durably               claim.go, [store.Store.Claim]
 //	make one conditional request          poll.go, [policy.Slot.Poll]
 //	classify the answer                   package feedstate: new, unchanged, gone, failed, unsent
@@ -156,7 +156,7 @@ func New(o Options) (*Cache, error) {
 		o.Now = time.Now
 	}
 	if o.Memory <= 0 {
-		o.Memory = 64 << 20
+		o.Memory = DefaultMemory
 	}
 	memory, err := newMemory(o.Memory)
 	if err != nil {

@@ -20,7 +20,7 @@ import (
 	"github.com/feedpollard/pollard/policy"
 )
 
-// TestRecordsGiveWay has one public network bring in new feeds as fast as it may, with little content and records as large as
+// TestRecordsGiveWay has strangers bring in new feeds as fast as it may, with little content and records as large as
 // they can be. A household reads all its feeds in each hour, and the store keeps to its budget.
 func TestRecordsGiveWay(t *testing.T) {
 	slow(t)

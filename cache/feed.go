@@ -235,8 +235,6 @@ func (f *Feed) stateFrom(r store.Record, old *feedstate.State) *feedstate.State 
 	now := f.cache.elapsed()
 	s := feedstate.Of(r, now)
 	switch {
-	case s.Withheld():
-		s.DropVersion()
 	case s.Version != 0 && s.Version == f.missing.Load():
 		f.dropVersion(s)
 	case s.Version == 0 && old.Version != 0 && old.Version == s.Feed.Version.Number && (s.Trimmed() || old.Unstored != nil):

@@ -56,7 +56,7 @@ func (c *Cache) Feeds(ctx context.Context, shown Shown) iter.Seq2[status.Feed, e
 func (c *Cache) listed(r *store.Record, shown Shown) (out status.Feed, ok bool) {
 	var some feedstate.Summary
 	now, in, ended := c.elapsed(), r.In, r.In == store.Ended
-	out = status.Feed{ID: hex.EncodeToString(r.ID[:]), URL: feedurl.Shown(r.URL), Configured: c.settings.Load().configured[r.URL]}
+	out = status.Feed{ID: hex.EncodeToString(r.ID[:]), URL: feedurl.Redacted(r.URL), Configured: c.settings.Load().configured[r.URL]}
 	var askers []store.Owner
 	if f := c.InMemory(r.URL); f != nil {
 		s := f.state.Load()
@@ -69,13 +69,13 @@ func (c *Cache) listed(r *store.Record, shown Shown) (out status.Feed, ok bool) 
 		askers = some.Askers
 		out.State = feedstate.ShownOf(r.State, c.isConfigured(r.URL), !ended && in <= 0, some.Failures > 0)
 		if r.Points != "" {
-			out.State = c.stateOf(r.URL, &feedstate.State{Points: r.Points, Due: now + in, Ended: ended})
+			out.State = c.stateOf(r.URL, &feedstate.State{Points: r.Points, Version: r.Version, Due: now + in, Ended: ended})
 		}
 	}
 	if out.Failures = some.Failures; r.Version != 0 {
 		out.Title = some.Title
 	}
-	if some.Incident.Shown(c.now()) {
+	if some.Incident.Visible(c.now()) {
 		out.Incident = &some.Incident
 	}
 	if !ended {

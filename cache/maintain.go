@@ -77,8 +77,12 @@ func (c *Cache) checkClock() {
 func (c *Cache) storeReaders(ctx context.Context) {
 	now := c.elapsed()
 	asked, seconds := map[store.ID]store.Asked{}, map[*Feed]int64{}
+	var known *Feed
 	c.table.feeds.Range(func(_, v any) bool {
 		f := v.(*Feed)
+		if f.state.Load().Known {
+			known = f
+		}
 		second, by := f.asked.Load(), f.askedBy()
 		memo := f.addHubNews()
 		if (second != f.touched.Load() || len(by) > 0 || memo != nil) && f.state.Load().Known {
@@ -86,6 +90,10 @@ func (c *Cache) storeReaders(ctx context.Context) {
 		}
 		return true
 	})
+	if len(asked) == 0 && known != nil && c.storeAway.text() != "" {
+		// Without readers no claim finds out that the store is back, and while it is away, a load balancer sends none.
+		asked[known.id] = store.Asked{Ago: -1}
+	}
 	if len(asked) == 0 {
 		return
 	}
@@ -129,7 +137,7 @@ func (c *Cache) grown(bytes int64) {
 	}
 }
 
-// Crowded reports whether the disk budget has no room for a new feed of a public network, as what is remembered of
+// Crowded reports whether the disk budget has no room for a new feed of strangers, as what is remembered of
 // such feeds takes all that they may take.
 func (c *Cache) Crowded() bool { return c.crowded.Load() }
 

@@ -4,6 +4,7 @@
 package cache_test
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"strings"
@@ -94,6 +95,43 @@ func TestStoreAwayAndBack(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A load balancer that sends no readers here while the store is away learns that it is back.
+func TestCheckStoreWithoutReaders(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newGateway(t, func(policy.Ask) policy.Answer { return ok(rss(2, ""), "ETag", `"v"`, "Cache-Control", "max-age=3600") }).open()
+		g.get(feedURL)
+		check := func(what, want string) {
+			t.Helper()
+			ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+			defer cancel()
+			if err := g.CheckStore(ctx); (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+				t.Errorf("%s: %v, want %q", what, err, want)
+			}
+		}
+		check("at first", "")
+		time.Sleep(70 * time.Minute)
+		g.store.setAway(true)
+		check("before a poll has found out", "away")
+		g.get(feedURL)
+		check("after a poll has found out", "away")
+		time.Sleep(10 * time.Minute)
+		check("ten minutes later", "away")
+		g.store.setAway(false)
+		time.Sleep(2 * time.Minute)
+		check("two minutes after it is back", "")
+
+		time.Sleep(70 * time.Minute) // the store knows of all readers
+		g.store.setAway(true)
+		if _, err := g.Refresh(t.Context(), feedURL); err == nil {
+			t.Error("a poll by hand without the store")
+		}
+		check("after a poll by hand", "away")
+		g.store.setAway(false)
+		time.Sleep(2 * time.Minute)
+		check("without a reader meanwhile", "")
+	})
 }
 
 // Whatever coding a version is in memory in, it is served while the store is away.

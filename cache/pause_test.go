@@ -185,8 +185,8 @@ func TestNotBeforeOutlivesEverything(t *testing.T) {
 	})
 }
 
-// Redirects of strangers to a host take each second of its slots at most while its established
-// feeds are due, and keep its spacing.
+// Redirects of strangers to a host take each second of its slots at most while other
+// feeds of it are due, and keep its spacing.
 func TestRedirectsToABusyHost(t *testing.T) {
 	slow(t)
 	synctest.Test(t, func(t *testing.T) {

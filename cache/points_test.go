@@ -421,6 +421,9 @@ func TestMoveToWhatIsNoFeedKeepsTheVersion(t *testing.T) {
 			for range 10 {
 				time.Sleep(25 * time.Hour)
 				wantBody(t, g.feed(feedURL), 200, "Entry 5")
+				if f, err := g.Status(t.Context(), feedURL); err != nil || f.State == status.StateUnread {
+					t.Errorf("readers get a version of it, and its state is %q (%v)", f.State, err)
+				}
 			}
 			if n := len(g.asked(movedURL)); n > 12 {
 				t.Errorf("it was asked %d times", n)

@@ -79,8 +79,6 @@ func (f *Feed) granted(lease *store.Lease) *feedstate.State {
 	s := *kept
 	if lease.Version == 0 && s.Unstored == nil { // there is no body that a 304 could confirm
 		s.DropVersion()
-	} else if s.Withheld() {
-		s.Version = lease.Version
 	}
 	if s.Gap = s.Last.Pause; old.Known && old.Granted != feedstate.NeverGranted {
 		s.Gap = s.Granted - old.Granted // otherwise about as long ago as was planned
@@ -199,12 +197,9 @@ func (f *Feed) outcomeOf(s *feedstate.State, v feedstate.Classified, planned tim
 	if next.Version != 0 {
 		next.Response = next.Feed.Version.Response(f.key.Shielded()) // header fields may have changed
 	}
-	if next.UpdateInherited(v) || v.Answer.Failure == policy.FailureNotShared {
+	if v.Answer.Failure == policy.FailureNotShared {
 		next.DropVersion()
 		o.Withdraw = true // what was everybody's is not any more
-	}
-	if next.Withheld() { // nothing was sent
-		next.DropVersion()
 	}
 	if next.Unstored != nil && v.Body == nil { // there may be room by now
 		o.Body = &store.Body{Version: next.Version, Coding: next.Feed.Version.Coding, Data: bytes.Join(next.Unstored.Parts, nil)}

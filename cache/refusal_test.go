@@ -115,7 +115,7 @@ func TestGuestDelaysNoFeed(t *testing.T) {
 	})
 }
 
-// A host that tells its limit only by fields of good answers is asked within that limit, by feeds of all ranks together.
+// A host that tells its limit only by fields of good answers is asked within that limit, by feeds of all owners together.
 func TestRateLimitOfAHost(t *testing.T) {
 	slow(t)
 	synctest.Test(t, func(t *testing.T) {
@@ -145,7 +145,7 @@ func TestRateLimitOfAHost(t *testing.T) {
 		}
 		g.open()
 		owners := []store.Owner{0, household, guest, stranger}
-		for range 5 * 24 { // some become established
+		for range 5 * 24 { // they are read for days
 			var crowd sync.WaitGroup
 			for n, url := range urls {
 				crowd.Go(func() { g.askAs(owners[n/5], url) })

@@ -78,7 +78,7 @@ func (p *Poll) NextText() string {
 
 // log writes a line if a poll has brought something new, has begun to fail, or has recovered. All
 // other polls are for debugging.
-func (f *Feed) log(p Poll, detail string, named []feedurl.Shown) {
+func (f *Feed) log(p Poll, detail string, named []feedurl.Redacted) {
 	level := zap.InfoLevel
 	switch failed := p.Result == status.ResultFailed || p.Result == status.ResultGone; {
 	case p.PointsTo != "":

@@ -33,7 +33,7 @@ func TestPostponementKeepsTheRawHint(t *testing.T) {
 	})
 }
 
-// ClaimDue moves the next poll by the plan in force, also of a feed that backs off and whose poll
+// A claim moves the next poll by the plan in force, also of a feed that backs off and whose poll
 // crashes.
 func TestCrashOfAPrefetchedPollKeepsTheBackOff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -11,7 +11,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/feedpollard/pollard/cache/feedstate"
 	"github.com/feedpollard/pollard/cache/queue"
 	"github.com/feedpollard/pollard/cache/store"
 	"github.com/feedpollard/pollard/policy"
@@ -195,9 +194,9 @@ func (s *schedule) end(t *turn, asked bool, now, free time.Duration) {
 	}
 }
 
-// hold records a pause of a site, or of those of its feeds that have no version, which the feed of a turn has met, and
-// the owner of the feed that caused it; 0 if that is not known. It
-// returns the other polls that wait for its end, if that is far: their readers need not.
+// hold records a pause that a claim has met: of a site, or of those of its feeds that have no version. by is the owner
+// of the feed that caused it, or 0 if that is not known. If the end is far, hold returns the other polls that wait for
+// it: their readers need not.
 func (s *schedule) hold(site string, p policy.Pause, by store.Owner, until, now time.Duration) (ended []*queued) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -296,74 +295,6 @@ func (s *schedule) giveHop(site string) {
 func (f *Feed) queued(now time.Duration) queue.Feed {
 	s := f.state.Load()
 	return queue.Feed{ID: queue.ID(f.id), Site: f.host().Site, Owner: queue.Owner(f.owner()), New: s.Version == 0 || s.Unstored != nil, Due: min(s.Due, now)}
-}
-
-// host returns the host that a poll of the feed asks.
-func (f *Feed) host() policy.Host {
-	if origin := f.origin(); origin != nil {
-		return origin.Host(f.key.URL())
-	}
-	return policy.Host{}
-}
-
-// due returns when the feed may be polled, as far as this node knows, and why that is not earlier. All polls but those
-// by hand wait until then. The store decides: it knows of the polls and pauses of all nodes.
-func (f *Feed) due(s *feedstate.State, now time.Duration) (at time.Duration, why string) {
-	at, why = s.Due, s.Last.Winner
-	if s.Ended {
-		return math.MaxInt64, why
-	}
-	later := func(moment time.Duration, hint string) {
-		if moment > at {
-			at, why = moment, hint
-		}
-	}
-	later(time.Duration(f.unstored.Load()), policy.HintStore)
-	if at > now {
-		return at, why
-	}
-	if rules := f.rules(); !s.Poked {
-		m := f.cache.moment()
-		m.Random = 0 // the same each time
-		if !rules.OwnSite {
-			later(now+s.Skipped(m), policy.HintSkipHours)
-		}
-		later(now+s.Raised(m.Wall, rules), policy.HintFloor)
-	}
-	p := f.sitePause(now)
-	later(p.until, p.why)
-	if f.cache.storeAway.text() != "" {
-		later(time.Duration(f.cache.storeAway.next.Load()), policy.HintStore)
-	}
-	return at, why
-}
-
-// sitePause returns the pause of the feed's site that holds for it; its end is 0 if there is none.
-func (f *Feed) sitePause(now time.Duration) pause {
-	if f.key.Shielded() {
-		return pause{}
-	}
-	return f.cache.schedule.paused(f.queued(now), now)
-}
-
-// mayPoll reports whether a poll may be made now.
-func (f *Feed) mayPoll(s *feedstate.State, now time.Duration) bool {
-	if !s.DueAt(now) {
-		return false
-	}
-	at, _ := f.due(s, now)
-	return at <= now
-}
-
-// held returns the state with the moment at which the feed may be polled, if that is later than was decided.
-func (f *Feed) held(s *feedstate.State, now time.Duration) *feedstate.State {
-	at, why := f.due(s, now)
-	if s.Ended || at <= max(s.Due, now) {
-		return s
-	}
-	next := *s
-	next.Override(f.cache.moment(), at-now, why)
-	return &next
 }
 
 // claimTurns claims the polls of feeds whose turn it is, and starts them.

@@ -243,9 +243,6 @@ func statusAfterPoll(before, after *feedstate.State, joined, done bool) version.
 		return version.CacheStatus{} // served from the store without an answer
 	}
 	how := version.CacheStatus{Forward: "stale", Status: after.Last.Status, Collapsed: joined}
-	if after.Feed.Inherited { // what is stored now was so before, but withheld
-		return how
-	}
 	if how.Stored = after.Version != before.Version && after.Unstored == nil; before.Version == 0 {
 		how.Forward = "miss"
 	}
@@ -281,20 +278,27 @@ func (f *Feed) headers(h http.Header, s *feedstate.State, how version.CacheStatu
 	h["Cache-Status"] = m.cacheStatus
 }
 
+// mayServeStale lets other caches serve a feed for a minute while they ask for it again, and for a day while this server is
+// away (RFC 5861).
+const mayServeStale = ", stale-while-revalidate=60, stale-if-error=86400"
+
 func (f *Feed) newTimedFields(s *feedstate.State, how version.CacheStatus, now time.Duration) *timedFields {
 	m := &timedFields{state: s, second: int64(now / time.Second), how: how}
 	s = f.held(s, now)
-	age := s.MaxAge(now, f.rules)
+	age, stale := s.MaxAge(now, f.rules), mayServeStale
 	if f.key.Shielded() {
+		if s.Feed.History.Freshness.Revalidate {
+			stale = ""
+		}
 		next := age
 		if age = s.MaxAgeOfReaders(now, f.cache.now(), f.rules); next < age {
 			// A CDN in front may ask as soon as there may be news (RFC 9213). s-maxage would forbid it to
 			// serve a stale feed while this server is down (RFC 9111 section 5.2.2.10).
-			m.cdnCacheControl = []string{"max-age=" + strconv.FormatInt(next, 10)}
+			m.cdnCacheControl = []string{"max-age=" + strconv.FormatInt(next, 10) + stale}
 		}
 	}
 	maxAge := "max-age=" + strconv.FormatInt(age, 10)
-	m.cacheControl, m.private = []string{maxAge}, []string{"private, " + maxAge}
+	m.cacheControl, m.private = []string{maxAge + stale}, []string{"private, " + maxAge}
 	m.cacheStatus = []string{how.Text(s.Due-now, !s.Ended, s.Last.Winner)}
 	return m
 }

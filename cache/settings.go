@@ -39,9 +39,6 @@ type Settings struct {
 	// Site returns the origin of a shielded feed; nil if its shield is not configured. Nil:
 	// there are no shields.
 	Site func(key string) Origin
-	// Earlier returns the keys that a shielded feed may have had while its origin block had other
-	// forms: a feed without a record takes over what is known of one of them. Nil: none.
-	Earlier func(key string) []string
 	// Feeds are the keys of configured feeds: they are never forgotten.
 	Feeds []string
 	// Prefetch polls due feeds in the background. Without it, a poll happens when a reader asks.
@@ -81,6 +78,14 @@ type Settings struct {
 	listable   <-chan struct{}                  // closed by the first call
 }
 
+// What holds if [Settings] or [Options] say nothing.
+const (
+	DefaultMemory    = 64 << 20
+	DefaultDisk      = 10 << 30
+	DefaultPolls     = 128
+	DefaultIdleAfter = 30 * 24 * time.Hour
+)
+
 // filled returns the settings with their defaults.
 func (s Settings) filled() *Settings {
 	if s.Rules == nil {
@@ -89,12 +94,9 @@ func (s Settings) filled() *Settings {
 	if s.Site == nil {
 		s.Site = func(string) Origin { return nil }
 	}
-	if s.Earlier == nil {
-		s.Earlier = func(string) []string { return nil }
-	}
-	s.IdleAfter = cmp.Or(max(s.IdleAfter, 0), 30*24*time.Hour)
-	s.Polls = cmp.Or(max(s.Polls, 0), 128)
-	s.Disk = cmp.Or(max(s.Disk, 0), 10<<30)
+	s.IdleAfter = cmp.Or(max(s.IdleAfter, 0), DefaultIdleAfter)
+	s.Polls = cmp.Or(max(s.Polls, 0), DefaultPolls)
+	s.Disk = cmp.Or(max(s.Disk, 0), DefaultDisk)
 	s.Log = cmp.Or(s.Log, zap.NewNop())
 	if s.Subscribers == nil {
 		s.Subscribers = func(string) int { return 0 }

@@ -88,7 +88,7 @@ func TestInventedFeedsLeaveRoomForEstablishedOnes(t *testing.T) {
 	}
 }
 
-// While a hundred public networks ask for new feeds of a host, new ones of a token have at least every third slot.
+// While strangers ask for a hundred new feeds of a host, new ones of a token have at least every third slot.
 func TestEveryThirdSlot(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const wanted = 5

@@ -147,19 +147,19 @@ func (c *Cache) describe(k feedstate.Key, s *feedstate.State, asked time.Duratio
 				s = &overridden
 			}
 			if s.Last.Winner == p.Why {
-				pause = &status.Pause{New: p.New, URL: feedurl.Shown(p.URL)}
+				pause = &status.Pause{New: p.New, URL: feedurl.Redacted(p.URL)}
 			}
 		}
 	}
 	m, f, id, decision := &s.Feed, &s.Last, store.IDOf(k.String()), s.Decision()
 	out := status.Feed{
-		ID: hex.EncodeToString(id[:]), URL: feedurl.Shown(k.String()), Alias: feedurl.Shown(s.Points), State: state, Configured: c.settings.Load().configured[k.String()],
+		ID: hex.EncodeToString(id[:]), URL: feedurl.Redacted(k.String()), Alias: feedurl.Redacted(s.Points), State: state, Configured: c.settings.Load().configured[k.String()],
 		Winner: f.Winner, Considered: decision.Considered, Hints: redacted(m.History.Hints),
 		LastPoll: f.At, LastStatus: f.Status, LastResult: f.Result, LastFailure: f.Failure, LastError: feedurl.RedactText(f.Error),
 		Failures: m.History.Failures, Site: f.Site != nil && s.Version == 0 && f.Failure == policy.FailureNotFeed, Polls: f.Polls.All(),
 		Validated: f.Validated, Pause: pause,
 	}
-	if m.Incident.Kind != "" && m.Incident.Shown(c.now()) {
+	if m.Incident.Kind != "" && m.Incident.Visible(c.now()) {
 		out.Incident = &m.Incident
 	}
 	if out.Considered == nil {
@@ -193,8 +193,11 @@ func (c *Cache) describe(k feedstate.Key, s *feedstate.State, asked time.Duratio
 	return out
 }
 
-// stateOf returns the state that people see of a feed: that of the feed to which it points, if it points to one.
+// stateOf returns the state that people see of a feed: that of the feed to which it points, if it points to one. If
+// that one never gave a version, readers get the feed's own, and it has its own state.
 func (c *Cache) stateOf(key string, s *feedstate.State) status.State {
+	own := s.Shown(c.isConfigured(key), c.elapsed())
+	served := s.Version != 0
 	for range maxPointers {
 		if s.Points == "" {
 			break
@@ -210,7 +213,10 @@ func (c *Cache) stateOf(key string, s *feedstate.State) status.State {
 		}
 		key, s = target, feedstate.Of(records[0], c.elapsed())
 	}
-	return s.Shown(c.isConfigured(key), c.elapsed())
+	if state := s.Shown(c.isConfigured(key), c.elapsed()); state != status.StateUnread || !served {
+		return state
+	}
+	return own
 }
 
 // isConfigured reports whether a feed is the operator's: configured or listed.
@@ -238,6 +244,19 @@ func (c *Cache) Trouble() status.Trouble {
 		t.StoreAway, t.StoreAwaySince = true, moment(time.Duration(c.storeAway.since.Load()))
 	}
 	return t
+}
+
+// CheckStore reports why the store cannot be used: what is known, or else what asking it brings to light.
+func (c *Cache) CheckStore(ctx context.Context) error {
+	text := c.storeAway.text()
+	if text == "" {
+		_, err := c.store.Totals(ctx)
+		if err == nil {
+			return nil
+		}
+		text = feedurl.Message(err.Error())
+	}
+	return fmt.Errorf("the store is away: %s", feedurl.RedactText(text))
 }
 
 // summaryTimeout is how long a summary waits for the store.

@@ -77,9 +77,6 @@ func (c *Cache) load(ctx context.Context, key string) (*Feed, error) {
 		c.logUnreadable("the record of a feed cannot be read", key, err)
 		return nil, &Unavailable{Status: 503, Reason: "the store cannot be read", RetryAfter: storeRetry}
 	}
-	if len(records) == 0 && feedstate.Shielded(key) {
-		records = c.inherit(ctx, key)
-	}
 	if len(records) > 0 {
 		f.adopt(records[0])
 	} else {
@@ -90,47 +87,6 @@ func (c *Cache) load(ctx context.Context, key string) (*Feed, error) {
 		c.readLater(c.readChanged(ctx, []*Feed{resident})...)
 	}
 	return resident, nil
-}
-
-// inherit makes a record of a shielded feed out of the latest one under an earlier form of its origin
-// block, once: the record stays, and the earlier one is forgotten as it has no readers any more. It
-// returns nothing if there is none.
-func (c *Cache) inherit(ctx context.Context, key string) []store.Record {
-	var ids []store.ID
-	for _, earlier := range c.settings.Load().Earlier(key) {
-		ids = append(ids, store.IDOf(earlier))
-	}
-	if len(ids) == 0 {
-		return nil
-	}
-	records, err := c.store.Lookup(ctx, ids)
-	if err != nil {
-		c.logUnreadable("what is known of a feed under an earlier origin block cannot be read", key, err)
-	}
-	if len(records) == 0 {
-		return nil
-	}
-	latest := slices.MinFunc(records, func(a, b store.Record) int {
-		return cmp.Or(cmp.Compare(min(b.Version, 1), min(a.Version, 1)), cmp.Compare(uint64(a.Polled), uint64(b.Polled))) // never: negative
-	})
-	saved := store.Saved{New: true}
-	if latest.Version != 0 {
-		body, err := store.ReadBody(ctx, c.store, latest.ID)
-		if saved.Body = &body; err != nil || body.Version != latest.Version {
-			latest.Version, saved.Body = 0, nil
-		}
-	}
-	if saved.Record, err = feedstate.Inherit(latest, key); err == nil {
-		err = c.store.Restore(ctx, []store.Saved{saved})
-	}
-	if err == nil {
-		records, err = c.store.Lookup(ctx, []store.ID{saved.ID})
-	}
-	if err != nil {
-		c.logUnreadable("what is known of a feed under an earlier origin block cannot be taken over", key, err)
-		return nil
-	}
-	return records
 }
 
 // admit puts a feed into memory, unless there is one of its key already. It returns

@@ -41,7 +41,7 @@ func (c *Cache) pushStatus(id store.ID, s *feedstate.State) *status.Push {
 	}
 	p, now := c.subscription(id, s), c.now()
 	push := &status.Push{
-		Hub: feedurl.Shown(p.Hub), State: status.PushAsked, Asked: p.At, LastPush: p.State.Pushed,
+		Hub: feedurl.Redacted(p.Hub), State: status.PushAsked, Asked: p.At, LastPush: p.State.Pushed,
 	}
 	if f, ok := c.table.ids.Load(id); ok {
 		push.Ignored = f.(*Feed).ignored.Load()

@@ -55,7 +55,7 @@ func TestCaddyfileToJSON(t *testing.T) {
 				return
 			}
 			if got.String() != want {
-				t.Errorf("got\n%s\nwant\n%s", got.String(), want)
+				t.Errorf("if this is meant, run the test with -update, which writes %s again: got\n%s\nwant\n%s", file, got.String(), want)
 			}
 		})
 	}
@@ -136,6 +136,9 @@ func TestCaddyfileErrors(t *testing.T) {
 		{"feed: host of the URL", gateway("feed /a https:///feed"), "feed /a: not a feed URL: it names no host, at Caddyfile:3"},
 		{"feed: leftovers", gateway("feed /a https://example.com/ 1h"), `feed: unexpected "1h": expected a path and the URL of the feed and nothing more, at Caddyfile:3`},
 		{"feed: unknown line", gateway("feed /a https://example.com/ {\nspacing 1s\n}"), `unrecognized subdirective "spacing": expected one of default_interval, jitter,`},
+		{"feed: cap below the inherited floor", gateway("feed /a https://example.com/ {\nmax_interval 10m\n}"), "feed /a: max_interval 10m is less than the min_interval 1h that holds here: write a min_interval too, at Caddyfile:5"},
+		{"feed: cap below the floor of its host", "{\npollard {\nmin_interval 5m\nhost example.com {\nmin_interval 20m\n}\n}\n}\n" + gateway("feed /a https://example.net/ {\nmax_interval 10m\n}\nfeed /b https://example.com/ {\nmax_interval 10m\n}"),
+			"feed /b: max_interval 10m is less than the min_interval 20m that holds here: write a min_interval too, at Caddyfile:16"},
 		{"feed: intervals crossed", gateway("feed /a https://example.com/ {\nmin_interval 2d\nmax_interval 1d\n}"), "feed /a: min_interval 48h is greater than max_interval 24h, at Caddyfile:6"},
 		{"allow: pattern", gateway("allow *example.com"), `allow: "*example.com" is no host pattern: a star stands only at the beginning, for whole labels`},
 		{"deny: pattern", gateway("deny example.com:80"), `deny: "example.com:80" is no host pattern: a port cannot be part of it`},
@@ -183,7 +186,7 @@ func TestCaddyfileErrors(t *testing.T) {
 		{"shield: query", shield("query drop"), `query: "drop" is not known: expected ignore, or keep and names of parameters, at Caddyfile:3`},
 		{"shield: query keep nothing", shield("query keep"), "query keep: expected names of parameters, at Caddyfile:3"},
 		{"defend: unknown line", shield("defend {\nban all\n}"), `unrecognized subdirective "ban": expected one of exempt, fleet, max_rate, require_compression, require_user_agent, skip_hours, unconditional, at Caddyfile:4`},
-		{"defend: argument", shield("defend all"), `defend: unexpected "all": it takes no argument, at Caddyfile:3`},
+		{"defend: argument", shield("defend all"), `defend: unexpected "all": write its rules into a block, such as defend { unconditional 4h }, which it means without one, at Caddyfile:3`},
 		{"max_rate: one argument", shield("defend {\nmax_rate 5\n}"), "max_rate: expected a number of requests and a duration, such as 12 1h, at Caddyfile:4"},
 		{"max_rate: zero", shield("defend {\nmax_rate 0 1h\n}"), `max_rate: "0" is not a number of 1 or more, at Caddyfile:4`},
 		{"max_rate: swapped", shield("defend {\nmax_rate 1h 5\n}"), `max_rate: "1h" is not a number of 1 or more, at Caddyfile:4`},
@@ -268,6 +271,8 @@ func TestCaddyfileWarnings(t *testing.T) {
 	for _, tt := range []struct {
 		name, caddyfile, want string // empty: no warning
 	}{
+		{"hubs that cannot reach the gateway", "{\npollard {\nwebsub https://feeds.home.arpa\n}\n}\n", "websub: hubs on the internet cannot reach feeds.home.arpa, which is in a private network: write a URL that they reach, or delete the line, at FILE:3"},
+		{"hubs that can", "{\npollard {\nwebsub https://feeds.example.com\n}\n}\n", ""},
 		{"a handle for all before a gateway", site("handle {\nrespond hi\n}\nfeed_gateway"), "feed_gateway gets no request: the handle at line 2 takes them all: write feed_gateway into it, or into a handle of its own, at FILE:5"},
 		{"a handle for all before a shield", site(shield + "handle /api/* {\nrespond api\n}\nhandle {\nreverse_proxy localhost:2\n}"), "feed_shield gets no request: the handle at line 10 takes them all"},
 		{"within another handle", site("handle_path /x/* {\nfeed_gateway\nhandle {\nrespond hi\n}\n}"), "feed_gateway gets no request: the handle at line 4"},

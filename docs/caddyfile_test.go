@@ -1,7 +1,7 @@
 // Copyright 2026 The Pollard Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package docs checks that caddyfile.md says what the doc comments of Pollard's Caddy
+// Package docs checks that caddyfile.md and its two companions say what the doc comments of Pollard's Caddy
 // modules say. To write it again:
 //
 //	go test ./docs -update
@@ -25,7 +25,7 @@ import (
 	"testing"
 )
 
-var update = flag.Bool("update", false, "write caddyfile.md, and the table of how-polls-are-decided.md")
+var update = flag.Bool("update", false, "write the pages caddyfile*.md, and the table of failures.md")
 
 const introduction = `<!-- Written by "go test ./docs -update" from doc comments of the Go code: edit those. -->
 
@@ -33,6 +33,7 @@ const introduction = `<!-- Written by "go test ./docs -update" from doc comments
 
 Pollard adds one global option and two directives to Caddy's
 [Caddyfile](https://caddyserver.com/docs/caddyfile). Every line of them is optional, except a shield's ` + "`origin`" + `.
+Its directives are [feed_gateway](caddyfile-gateway.md) and [feed_shield](caddyfile-shield.md).
 How the next poll is decided is described in [how-polls-are-decided.md](how-polls-are-decided.md).
 
 - A ` + "`<duration>`" + ` is a number and a unit, such as ` + "`30s`, `15m`, `2h` or `1d`" + `.
@@ -41,38 +42,55 @@ How the next poll is decided is described in [how-polls-are-decided.md](how-poll
 - A ` + "`<host-pattern>`" + ` is ` + "`example.com`, or `*.example.com`" + ` for all hosts below it.
 `
 
-// sections are the parts of the page, each with the package and type that it is about and
+// written heads a page of which only the sections are told apart.
+const written = `<!-- Written by "go test ./docs -update" from doc comments of the Go code: edit those. -->
+
+`
+
+// sections are the parts of the pages, each with the package and type that it is about and
 // what to call it.
-var sections = []struct{ title, module, name string }{
-	{"Global option `pollard`", "poller.App", "`pollard`"},
-	{"Policy lines", "config.Policy", "A policy"},
-	{"Directive `feed_gateway`", "gateway.Gateway", "`feed_gateway`"},
-	{"Directive `feed_shield`", "shield.Shield", "`feed_shield`"},
+var sections = []struct{ page, title, module, name string }{
+	{"caddyfile.md", "## Global option `pollard`", "poller.App", "`pollard`"},
+	{"caddyfile.md", "## Policy lines", "config.Policy", "A policy"},
+	{"caddyfile-gateway.md", "# Directive `feed_gateway`", "gateway.Gateway", "`feed_gateway`"},
+	{"caddyfile-shield.md", "# Directive `feed_shield`", "shield.Shield", "`feed_shield`"},
 }
+
+// policyLines leads from the pages of the directives to the lines that all have.
+var policyLines = strings.NewReplacer("(#policy-lines)", "(caddyfile.md#policy-lines)")
 
 func TestCaddyfileReference(t *testing.T) {
 	modules, err := readModules("poller", "config", "gateway", "shield")
 	if err != nil {
 		t.Fatal(err)
 	}
-	page := bytes.NewBufferString(introduction)
+	pages := map[string]*bytes.Buffer{"caddyfile.md": bytes.NewBufferString(introduction)}
 	for _, s := range sections {
-		fmt.Fprintf(page, "\n## %s\n\n%s", s.title, modules.about(s.module, s.name))
+		page := pages[s.page]
+		if page == nil {
+			page = bytes.NewBufferString(written)
+			pages[s.page] = page
+		} else {
+			page.WriteByte('\n')
+		}
+		fmt.Fprintf(page, "%s\n\n%s", s.title, modules.about(s.module, s.name))
 		if err := modules.writeLines(page, s.module); err != nil {
 			t.Fatalf("%s: %v", s.module, err)
 		}
 	}
-	if *update {
-		if err := os.WriteFile("caddyfile.md", page.Bytes(), 0o644); err != nil {
-			t.Fatal(err)
+	for name, page := range pages {
+		text := page.String()
+		if name != "caddyfile.md" {
+			text = policyLines.Replace(text)
 		}
-	}
-	written, err := os.ReadFile("caddyfile.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !bytes.Equal(written, page.Bytes()) {
-		t.Error("caddyfile.md differs from the doc comments in caddymodule: run go test ./docs -update")
+		if *update {
+			if err := os.WriteFile(name, []byte(text), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if was, err := os.ReadFile(name); err != nil || string(was) != text {
+			t.Errorf("%s differs from the doc comments in caddymodule: run go test ./docs -update (%v)", name, err)
+		}
 	}
 }
 

@@ -20,9 +20,9 @@ import (
 	"github.com/feedpollard/pollard/policy"
 )
 
-// The page on decisions has each failure once, with what happens next.
+// The page on failures has each of them once, with what happens next.
 func TestFailures(t *testing.T) {
-	const page, heading = "how-polls-are-decided.md", "## When a poll fails\n"
+	const page, heading = "failures.md", "## When a poll fails\n"
 	text, err := os.ReadFile(page)
 	if err != nil {
 		t.Fatal(err)

@@ -12,9 +12,9 @@ import (
 	"github.com/feedpollard/pollard/internal/status"
 )
 
-// The page on decisions ends with the names of all hints, and what people read for them.
+// The page on failures ends with the names of all hints, and what people read for them.
 func TestNamesOfHints(t *testing.T) {
-	const page, end = "how-polls-are-decided.md", "have its name.\n\n"
+	const page, end = "failures.md", "have its name.\n\n"
 	text, err := os.ReadFile(page)
 	if err != nil {
 		t.Fatal(err)

@@ -7,6 +7,7 @@
 //	build, deb, nfpm.yaml, debian   the binary, its pages, the Debian package
 //	pollard.service                 the systemd unit
 //	Dockerfile, compose.yaml        the container
+//	kubernetes.yaml                 the same in a cluster
 //	dashboard.json, alerts.yaml     for Grafana and Prometheus
 //	test-deb                        installs the package in a container with systemd
 package packaging

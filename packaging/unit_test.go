@@ -45,6 +45,19 @@ func TestUnit(t *testing.T) {
 	}
 }
 
+// The container's health is that of the instance in it, by the only program that the image has.
+func TestHealthOfTheContainer(t *testing.T) {
+	for _, file := range []string{"Dockerfile", "compose.yaml"} {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !strings.Contains(string(text), `"/usr/bin/pollard", "feeds", "health"]`) {
+			t.Errorf("%s does not ask for health", file)
+		}
+	}
+}
+
 // Goreleaser packs the files that packaging/build packs, but for the binary, which
 // goreleaser adds by itself.
 func TestReleasesInstallTheSame(t *testing.T) {

@@ -50,7 +50,7 @@ const (
 //  4. A failure that may pass is retried after a quarter of the feed's own interval, then
 //     after twice that and so on, up to MaxInterval or its own interval. Other failures
 //     start at twice its own interval. A poll that sent nothing is not a failure: it is
-//     retried after a minute, later after up to an hour.
+//     retried after a minute, later after up to ten.
 //  5. Jitter, upward only. It counts from the end of the poll.
 //  6. Out of skipHours and skipDays.
 //  7. Never before Retry-After, the reset of an exhausted rate limit, or, after a refusal

@@ -19,6 +19,7 @@ func FreshnessOf(header http.Header, at time.Time) Freshness {
 	if len(lines) > 0 {
 		f.Raw = clip(strings.Join(lines, ", "))
 		control := ParseCacheControl(lines)
+		f.Revalidate = control.Has("must-revalidate") || control.Has("proxy-revalidate") || control.Has("no-cache")
 		for _, name := range []string{HintSMaxAge, HintMaxAge} {
 			if lifetime, ok := control.Seconds(name); ok {
 				f.Source, f.Lifetime = name, lifetime
@@ -45,7 +46,13 @@ func (f Freshness) renewed(header http.Header, at time.Time) Freshness {
 		// The stored Cache-Control stays, and it goes before any Expires.
 		update.Source == HintExpires && !controlled && (f.Source == HintSMaxAge || f.Source == HintMaxAge):
 		f.Age = update.Age
+		if controlled {
+			f.Revalidate = update.Revalidate
+		}
 		return f
+	}
+	if !controlled {
+		update.Revalidate = f.Revalidate
 	}
 	return update
 }

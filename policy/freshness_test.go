@@ -56,6 +56,30 @@ func TestFreshnessOf(t *testing.T) {
 	}
 }
 
+// A 304 replaces the Cache-Control of before only if it has one itself.
+func TestRevalidateAfter304(t *testing.T) {
+	const later = "Wed, 04 Mar 2026 13:00:00 GMT"
+	for _, test := range []struct {
+		name    string
+		before  []string
+		renewed []string
+		want    bool
+	}{
+		{"none", []string{"Cache-Control", "max-age=60"}, nil, false},
+		{"kept", []string{"Cache-Control", "max-age=60, must-revalidate"}, nil, true},
+		{"kept beside Expires", []string{"Cache-Control", "Must-Revalidate", "Expires", later}, []string{"Expires", later}, true},
+		{"kept beside max-age", []string{"Cache-Control", "max-age=60, proxy-revalidate"}, []string{"Expires", later}, true},
+		{"withdrawn", []string{"Cache-Control", "no-cache", "Expires", later}, []string{"Cache-Control", "public"}, false},
+		{"added", []string{"Cache-Control", "max-age=60"}, []string{"Cache-Control", "no-cache"}, true},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			if f := FreshnessOf(header(test.before...), noon).renewed(header(test.renewed...), noon); f.Revalidate != test.want {
+				t.Errorf("%+v", f)
+			}
+		})
+	}
+}
+
 // FuzzFreshness reads the fields by which an origin says how long an answer is fresh.
 func FuzzFreshness(f *testing.F) {
 	f.Add("max-age=60, s-maxage=120", "Sat, 21 Nov 2026 06:00:00 GMT", "Sat, 21 Nov 2026 05:00:00 GMT", "30, 5")

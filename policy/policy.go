@@ -293,6 +293,8 @@ type Freshness struct {
 	Raw      string        `json:"raw,omitempty"`    // the field
 	Lifetime time.Duration `json:"lifetime,omitempty"`
 	Age      time.Duration `json:"age,omitempty"` // when the response was received
+	// Revalidate says that Cache-Control forbids caches to serve the response stale (RFC 9111 section 4.2.4).
+	Revalidate bool `json:"revalidate,omitempty"`
 }
 
 // Rhythm is how often a feed's entries appear.

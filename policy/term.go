@@ -4,6 +4,7 @@
 package policy
 
 import (
+	"slices"
 	"time"
 
 	"github.com/feedpollard/pollard/internal/feedurl"
@@ -53,8 +54,14 @@ const (
 	HintRedirectCooldown = "redirect-cooldown" // a host that the URL redirects to asked for a pause
 	HintStore            = "store"             // the record of polls cannot be written
 	HintOffline          = "offline"           // no site can be reached
-	HintPolls            = "polls"             // too many are in flight
 )
+
+// explicit are the hints by which a site or a feed says how often it may be polled.
+var explicit = []string{HintSMaxAge, HintMaxAge, HintExpires, HintTTL, HintSy, HintUpdateFrequency}
+
+// Explicit reports whether a site or a feed says by a hint how often it may be polled. Other hints come
+// from dates of entries, from settings, or from what happened at polls.
+func Explicit(hint string) bool { return slices.Contains(explicit, hint) }
 
 // candidate is the interval that one hint asks for.
 type candidate struct {

@@ -59,7 +59,7 @@ var typicalFeeds = []typicalFeed{
 }
 
 // Typical feeds, polled as decided: how often, how late a new entry is seen, and how many are not. The
-// table of docs/how-polls-are-decided.md is what this test prints with -v.
+// table of bench/RESULTS.md is what this test prints with -v.
 func TestTypicalFeeds(t *testing.T) {
 	for _, f := range typicalFeeds {
 		days := 30 * max(1, int(min(30, 2/f.entries)))

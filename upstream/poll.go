@@ -206,7 +206,7 @@ func (p *poll) take(ctx context.Context, resp *http.Response, conditional bool) 
 	}
 	if p.answer.Status != http.StatusOK {
 		p.answer.Page = p.readPage(resp)
-		failure, err := classifyStatus(resp.StatusCode)
+		failure, err := failureOfStatus(resp.StatusCode)
 		if resp.StatusCode >= http.StatusBadRequest && !policy.RateLimit(resp.Header, p.client.now()).Until.IsZero() {
 			failure = policy.FailureRateLimited // whatever the status is
 		}
@@ -229,7 +229,7 @@ func (p *poll) take(ctx context.Context, resp *http.Response, conditional bool) 
 }
 
 func (p *poll) failed(ctx context.Context, at phase, err error) {
-	p.fail(classify(ctx, at, !p.answer.Asked.IsZero(), err))
+	p.fail(failureOf(ctx, at, !p.answer.Asked.IsZero(), err))
 }
 
 // fail ends the poll with a failure. The log gets what a [plainError] leaves out.

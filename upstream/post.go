@@ -58,7 +58,7 @@ func (c *Client) post(ctx context.Context, hub feedurl.URL, form url.Values, pri
 	x := &exchange{client: c, guard: c.guardOf(hub, !private)}
 	x.guard.own, x.guard.chosen = false, false // the operator has named the feed, and not the hub
 	if err := c.resolve(ctx, x.guard, hub); err != nil {
-		_, err = classify(ctx, phaseLookup, false, err)
+		_, err = failureOf(ctx, phaseLookup, false, err)
 		return 0, until, "", err
 	}
 	h, err := c.enter(ctx, hub)
@@ -92,7 +92,7 @@ func (c *Client) post(ctx context.Context, hub feedurl.URL, form url.Values, pri
 	if errors.Is(err, errPublic) || errors.Is(err, errNoTLS) {
 		return 0, until, "", err
 	} else if err != nil {
-		_, err = classify(ctx, phase(x.phase.Load()), false, err)
+		_, err = failureOf(ctx, phase(x.phase.Load()), false, err)
 		return 0, until, "", err
 	}
 	resp.Body.Close()

@@ -82,8 +82,8 @@ type proxyError struct {
 func (e *proxyError) Error() string { return "proxy: " + e.err.Error() }
 func (e *proxyError) Unwrap() error { return e.err }
 
-// classify is [classify] for the errors of a proxy.
-func (e *proxyError) classify() (policy.Failure, error) {
+// failure is [failureOf] for the errors of a proxy.
+func (e *proxyError) failure() (policy.Failure, error) {
 	if e.away {
 		return policy.FailureProxy, plain("the proxy failed"+reason(e.err), e.err)
 	}

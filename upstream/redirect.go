@@ -94,16 +94,16 @@ func (p *poll) hop(ctx context.Context, to feedurl.URL) bool {
 	p.host = nil
 	host, began := p.client.Host(to), time.Now()
 	defer func() { p.hopWait -= time.Since(began) }()
-	waiting, cancel := context.WithTimeout(ctx, min(max(leastHopWait, 2*host.Spacing), p.hopWait))
+	within, cancel := context.WithTimeout(ctx, min(max(leastHopWait, 2*host.Spacing), p.hopWait))
 	defer cancel()
 	if p.ask.Hop != nil {
-		if wait, err := p.ask.Hop(waiting, to, host); err != nil {
+		if wait, err := p.ask.Hop(within, to, host); err != nil {
 			p.answer.HeldFor = wait
 			p.fail(policy.FailureHeld, err)
 			return false
 		}
 	}
-	h, err := p.client.enter(waiting, to)
+	h, err := p.client.enter(within, to)
 	switch {
 	case err == nil:
 		p.url, p.host = to, h

@@ -5,7 +5,7 @@
 // from memory, side by side with other servers on the same machine.
 //
 //	go build -o pollard ./cmd/pollard
-//	go run ./bench/hitpath -pollard ./pollard
+//	go run ./bench/hitpath -pollard ./pollard [-before ./pollard-of-main]
 //
 // All servers give the same document. Caddy's own respond runs in the same binary with the
 // same header fields; nginx and Varnish take part if they are installed. The answers of each
@@ -61,9 +61,10 @@ type target struct {
 
 func main() {
 	pollard := flag.String("pollard", "./pollard", "the `binary` to measure, which is also the one for Caddy's respond")
+	before := flag.String("before", "", "another `binary` of Pollard to measure in the same rounds")
 	rounds := flag.Int("rounds", 9, "`number` of rounds")
 	flag.Parse()
-	s := &servers{pollard: *pollard, dir: rig.Dir("hitpath-"), document: origintest.Document{Entries: 1, Text: rig.Words(1, 80_000)}.String()}
+	s := &servers{pollard: *pollard, before: *before, dir: rig.Dir("hitpath-"), document: origintest.Document{Entries: 1, Text: rig.Words(1, 80_000)}.String()}
 	s.packed = origintest.Encode(s.document, "gzip")
 	origin := &origintest.Origin{Answer: func(r *http.Request) origintest.Answer {
 		fields := []string{"Cache-Control", "max-age=86400", "Vary", "Accept-Encoding", "Last-Modified", "Sun, 01 Nov 2026 09:00:00 GMT"}

@@ -16,7 +16,8 @@ import (
 
 // servers are the servers that are compared.
 type servers struct {
-	dir, pollard     string
+	dir              string
+	pollard, before  string // binaries; before may be empty
 	document, packed string
 	origin           string // its address
 	targets          []*target
@@ -25,7 +26,10 @@ type servers struct {
 
 // start starts all servers. Those of the gateway come first: their header fields are Caddy's too.
 func (s *servers) start() {
-	s.startPollard()
+	s.startPollard(s.pollard, "")
+	if s.before != "" {
+		s.startPollard(s.before, ", before")
+	}
 	s.startCaddy()
 	if nginx, err := exec.LookPath("nginx"); err == nil {
 		s.startNginx(nginx, "nginx proxy_cache", "")
@@ -60,10 +64,12 @@ func (s *servers) add(name string, p *rig.Process, urls ...string) *target {
 	return t
 }
 
-// startPollard starts a gateway and a shield in one process, each with a site of its own.
-func (s *servers) startPollard() {
+// startPollard starts a gateway and a shield in one process, each with a site of its own. What ends the names of
+// both says which binary it is.
+func (s *servers) startPollard(binary, which string) {
 	gateway, shield := rig.FreeAddress(), rig.FreeAddress()
-	p := s.run([]string{gateway, shield}, s.pollard, rig.Pollard(s.dir, "admin off", "store sqlite "+filepath.Join(s.dir, "store"), fmt.Sprintf(`http://%s {
+	dir := rig.Must(os.MkdirTemp(s.dir, "pollard-"))
+	p := s.run([]string{gateway, shield}, binary, rig.Pollard(dir, "admin off", "store sqlite "+filepath.Join(dir, "store"), fmt.Sprintf(`http://%s {
 	feed_gateway {
 		feed /feed.xml http://%s/feed.xml
 		allow 127.0.0.1
@@ -77,9 +83,9 @@ http://%s {
 	}
 }
 `, gateway, s.origin, shield))...)
-	s.add("gateway by path", p, "http://"+gateway+"/feed.xml")
-	s.add("gateway by URL", p, "http://"+gateway+"/http://"+s.origin+"/feed.xml")
-	s.add("shield", p, "http://"+shield+"/feed.xml")
+	s.add("gateway by path"+which, p, "http://"+gateway+"/feed.xml")
+	s.add("gateway by URL"+which, p, "http://"+gateway+"/http://"+s.origin+"/feed.xml")
+	s.add("shield"+which, p, "http://"+shield+"/feed.xml")
 }
 
 // startCaddy starts Caddy with a response in its configuration for each kind, with the

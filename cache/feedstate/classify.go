@@ -15,7 +15,6 @@ import (
 	"github.com/feedpollard/pollard/cache/store"
 	"github.com/feedpollard/pollard/cache/version"
 	"github.com/feedpollard/pollard/internal/feedurl"
-	"github.com/feedpollard/pollard/internal/httpfield"
 	"github.com/feedpollard/pollard/internal/status"
 	"github.com/feedpollard/pollard/policy"
 	"github.com/feedpollard/pollard/policy/document"
@@ -48,25 +47,24 @@ func (v *storedVersion) StoredCoding() version.Coding { return version.CodingOf(
 
 // Classified is an answer with what it means for the feed.
 type Classified struct {
-	Answer    policy.Answer // its Failure is set if the content is not a good feed
-	Result    status.Result
-	sameBytes bool             // a 200 with the bytes of the stored version
-	document  *policy.Document // of a 200 that was parsed; nil if it did not have to be, or is kept back
-	unclosed  bool             // a 200 whose document has no end
-	emptied   bool             // a 200 that is kept back, as it has lost all entries of the version
-	version   storedVersion    // of a new one, or of the same one made of other bytes
-	Body      *store.Body      // of a new one, which has no number yet
-	Unlinked  string           // why links of a new one were left as they are; empty: they were not
-	Pushed    bool             // a push has caused the poll
-	Points    string           // URL that the feed points to from now on; empty if it points nowhere
-	site      *site.Page       // of a 200 that is a web page instead: the feeds that it names, if it names any
+	Answer   policy.Answer // its Failure is set if the content is not a good feed
+	Result   status.Result
+	document *policy.Document // of a 200 that was parsed; nil if it did not have to be, or is kept back
+	unclosed bool             // a 200 whose document has no end
+	emptied  bool             // a 200 that is kept back, as it has lost all entries of the version
+	version  storedVersion    // of a new one, or of the same one made of other bytes
+	Body     *store.Body      // of a new one, which has no number yet
+	Unlinked string           // why links of a new one were left as they are; empty: they were not
+	Pushed   bool             // a push has caused the poll
+	Points   string           // URL that the feed points to from now on; empty if it points nowhere
+	site     *site.Page       // of a 200 that is a web page instead: the feeds that it names, if it names any
 }
 
 // Good reports whether the answer is that of a feed in good order.
 func (v Classified) Good() bool { return v.Answer.Failure == policy.FailureNone }
 
 // Feeds are the feeds that the answer names, which is a web page.
-func (v *Classified) Feeds() []feedurl.Shown {
+func (v *Classified) Feeds() []feedurl.Redacted {
 	if v.site == nil {
 		return nil
 	}
@@ -93,7 +91,7 @@ func (s *State) ClassifyUnread(a policy.Answer) (v Classified, ok bool) {
 	}
 	known := s.Feed.Version
 	if s.Version != 0 && s.Last.Unclosed == 0 && sumOf(a.Body) == known.Sum && known.servedAs(a) {
-		return Classified{Answer: whole(a), Result: status.ResultUnchanged, sameBytes: true}, true
+		return Classified{Answer: whole(a), Result: status.ResultUnchanged}, true
 	}
 	return Classified{}, false
 }
@@ -220,7 +218,6 @@ func (v *Classified) compare(known storedVersion, content []byte) {
 	case v.version.ContentType == known.ContentType:
 		same := v.version
 		same.Version, same.Number = known.Version, known.Number
-		same.OriginTag = v.version.OriginTag
 		v.Result, v.version, v.Body = status.ResultUnchanged, same, nil
 	default:
 		v.version.Identify([]byte(v.version.ContentType), content)
@@ -267,16 +264,10 @@ func (v *storedVersion) pack(document []byte) (*store.Body, error) {
 }
 
 func storedVersionOf(s *State, a policy.Answer, d *policy.Document, sum policy.Fingerprint, now time.Time) storedVersion {
-	known := s.Feed.Version
-	tag := originTag(a)
-	if tag == s.Feed.Validators.ETag && sum != known.Sum {
-		tag = "" // the origin gives it to different bytes: a reader that sends it may have the old ones
-	}
 	return storedVersion{
 		Version: version.Version{
-			LastModified: version.LastModified(known.LastModified, now),
+			LastModified: version.LastModified(s.Feed.Version.LastModified, now),
 			Since:        now,
-			OriginTag:    tag,
 			OriginDate:   version.OriginDate(s.Feed.Validators.LastModified, a.Header.Get("Last-Modified"), now),
 			ContentType:  version.ContentType(a.Header.Get("Content-Type"), d.Format),
 		},
@@ -285,15 +276,6 @@ func storedVersionOf(s *State, a policy.Answer, d *policy.Document, sum policy.F
 		Entries: d.Rhythm.Entries,
 		Size:    len(a.Body),
 	}
-}
-
-// originTag returns the origin's ETag of an answer; empty if it cannot be compared.
-func originTag(a policy.Answer) string {
-	tag := a.Header.Get("ETag")
-	if len(tag) > policy.MaxValidators || httpfield.ParseTag(tag).Opaque == "" {
-		return ""
-	}
-	return tag
 }
 
 // feedsOn returns the feeds that a web page links to; nil if there are none. A reader has asked

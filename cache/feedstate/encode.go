@@ -20,8 +20,8 @@ import (
 )
 
 // maxEncoded is the size, in bytes, up to which a pollState and a feedState are stored. Usual
-// ones have one or two thousand. An origin decides how long its header fields are. Of a feed that is not
-// established, which any stranger can add, a pollState has a quarter of maxNew and a feedState the rest.
+// ones have one or two thousand. An origin decides how long its header fields are. Of a feed of
+// strangers, a pollState has a quarter of maxNew and a feedState the rest.
 const (
 	maxEncoded = 64 << 10
 	maxNew     = 8 << 10
@@ -61,7 +61,7 @@ func (s *State) EncodeFeedState() ([]byte, error) {
 	m, limit := &s.Feed, maxEncoded
 	if s.small() {
 		if limit = maxNew * 3 / 4; len(m.Validators.ETag) > maxNewTag {
-			m.Validators.ETag, m.Version.OriginTag = "", ""
+			m.Validators.ETag = ""
 		}
 	}
 	b, err := m.encode()
@@ -69,7 +69,7 @@ func (s *State) EncodeFeedState() ([]byte, error) {
 		func() { m.History.Malformed = nil },
 		func() { m.Past, m.Considered, m.Version.Header = nil, nil, nil },
 		func() { m.Linked = HubTopic{} },
-		func() { m.Validators, m.Version.OriginTag = policy.Validators{}, "" },
+		func() { m.Validators = policy.Validators{} },
 	} {
 		if err == nil && len(b) > limit {
 			lose()
@@ -121,6 +121,9 @@ func Of(r store.Record, now time.Duration) *State {
 		*s = State{Known: true, Owner: s.Owner, Poked: s.Poked, Configured: s.Configured, Points: s.Points, Due: s.Due, Ended: s.Ended, Granted: s.Granted, NotBefore: s.NotBefore}
 		s.Last = pollState{Result: status.ResultFailed, Failure: policy.FailureStore, Error: err.Error()}
 		s.Feed.Version.Number = r.Version
+	}
+	if s.Feed.Inherited {
+		s.Version = 0 // another block gave it
 	}
 	if s.Version != 0 {
 		s.Response = s.Feed.Version.Response(Shielded(r.URL))
@@ -215,7 +218,6 @@ func Unknown() *State { return &State{Size: stateOverhead} }
 // character.
 func (m *feedState) convert(form func(string) string) {
 	m.Validators.ETag, m.Validators.LastModified = form(m.Validators.ETag), form(m.Validators.LastModified)
-	m.Version.OriginTag = form(m.Version.OriginTag)
 	if m.Version.Header == nil {
 		return
 	}

@@ -38,7 +38,7 @@ func TestStandingOfValidators(t *testing.T) {
 		"none":             {"", "", version.Unconditional},
 		"tag":              {second.Tag, "", version.Current},
 		"date":             {"", second.LastModified.Format(http.TimeFormat), version.Current},
-		"origin's tag":     {"2", "", version.Current},
+		"origin's tag":     {"2", "", version.Unknown},
 		"earlier tag":      {first.Tag, "", version.Earlier},
 		"earlier date":     {"", first.LastModified.Format(http.TimeFormat), version.Earlier},
 		"invented tag":     {"x", "", version.Unknown},

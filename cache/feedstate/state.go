@@ -117,7 +117,7 @@ type feedState struct {
 	Validators policy.Validators `json:"validators,omitzero"`
 
 	Version storedVersion `json:"version,omitzero"`
-	// Inherited says that the version is of an earlier form of the origin block of a shield.
+	// Inherited is of the edition before: the version is of an earlier form of the origin block of a shield.
 	Inherited bool `json:"inherited,omitempty"`
 	// Past are the versions before it that readers may still hold, the newest first.
 	Past []past `json:"past,omitempty"`

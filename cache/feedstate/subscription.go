@@ -184,7 +184,7 @@ func (s *State) HubOf(own Key, private bool) HubTopic {
 	if err != nil || hub.User() != nil {
 		return HubTopic{}
 	}
-	if _, err := feedurl.Parse(named.Topic); err != nil || !feedurl.Shown(named.Topic).Open() || !feedurl.Shown(own.text).Open() {
+	if _, err := feedurl.Parse(named.Topic); err != nil || !feedurl.Redacted(named.Topic).Open() || !feedurl.Redacted(own.text).Open() {
 		return HubTopic{}
 	}
 	named.Hub = hub.String()

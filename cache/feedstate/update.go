@@ -23,16 +23,13 @@ func (s *State) Update(own Key, v Classified) {
 			m.Past = append([]past{{known.Tag, known.LastModified}}, m.Past[:min(len(m.Past), maxPast-1)]...)
 		}
 		number := max(s.Version, m.Version.Number) + 1 // never used twice, also if a body was lost
-		m.Version = v.version
+		m.Version, m.Inherited = v.version, false
 		m.Version.Number = number
 	} else if v.version.Tag != "" {
 		m.Version = v.version
 	}
 	if v.document != nil {
 		m.Version.Title = v.document.Title
-	}
-	if tag := originTag(a); v.sameBytes && tag != m.Validators.ETag {
-		m.Version.OriginTag = tag // the origin has a new one for them
 	}
 	f := &s.Last
 	f.At, f.Status, f.Result, f.Failure, f.Error = a.At.Round(0).UTC(), a.Status, v.Result, a.Failure, ""

@@ -96,6 +96,9 @@ func (d *Database) fill(tx Tx, disk int64) (used int64, err error) {
 	return used, err
 }
 
+// inFlight is for how long after a claim the first version of a feed may be on its way: it does not give way then.
+const inFlight = 5 * time.Minute
+
 // atOnceVictims is how many feeds of an owner are looked at in one go.
 const atOnceVictims = 200
 
@@ -173,10 +176,10 @@ func feedsOf(tx Tx, o Owner, skip int) (feeds []victim, err error) {
 	}
 	now := tx.Now()
 	err = tx.Query(`select id, `+taken+`, coalesce(asked, last) from feed
-		where owner >= ?1 and owner <= ?2 and url is not null and coalesce(configured_until, 0) <= ?3
+		where owner >= ?1 and owner <= ?2 and url is not null and coalesce(configured_until, 0) <= ?3 and (version > 0 or coalesce(last, 0) <= ?7)
 		order by case when coalesce(asked, last, 0) <= ?4 then coalesce(asked, last, 0) else ?4 + 1 end,
 			case when first > 0 then first else coalesce(asked, last, 0) end desc, id limit ?5 offset ?6`,
-		one(first, last, int64(now), int64(now.Add(-recently)), atOnceVictims, skip),
+		one(first, last, int64(now), int64(now.Add(-recently)), atOnceVictims, skip, int64(now.Add(-inFlight))),
 		func(_ int, row Row) error {
 			var v victim
 			var id []byte

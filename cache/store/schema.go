@@ -11,7 +11,7 @@ var Version = len(versions)
 
 // Steps returns the statements that bring tables of a version to the next one, by version: those
 // of version 0 make the tables. Numbers and bytes are the database's types for a key that
-// numbers rows and for bytes. docs/store.md explains the tables for other programs that read them.
+// numbers rows and for bytes. README.md explains the tables for other programs that read them.
 //
 // A driver runs all that are missing in one transaction when it opens a database.
 func Steps(numbers, bytes string) [][]string {

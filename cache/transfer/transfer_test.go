@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -202,5 +203,48 @@ func TestEarlierPauses(t *testing.T) {
 	}
 	if len(longest) > 0 {
 		t.Errorf("no pause of %v", longest)
+	}
+}
+
+// Every field of a record goes through an export and an import, but for those that are named here.
+func TestEveryFieldMoves(t *testing.T) {
+	skipped := map[string]string{
+		"Token": "no lease outlives an import", "Poked": "the time of the poke is the next poll's", "Renew": "configured feeds are recorded at each start",
+	}
+	from, to := sqlite.NewMemory(nil), sqlite.NewMemory(nil)
+	defer from.Close()
+	defer to.Close()
+	alice := store.OwnerOf(store.KindNamed, "alice")
+	c := storetest.Claim(1)
+	c.Host.Site, c.By, c.Own = "example.com", []store.Owner{alice}, true
+	o := storetest.Outcome(storetest.Grant(t, from, c), storetest.Text(1, "one"))
+	o.PollState, o.FeedState = []byte(`{"status":200}`), []byte(`{"version":{"number":1,"tag":"aa","length":3,"coding":"identity"}}`)
+	o.NotBefore, o.Site, o.Points = 90*time.Minute, "example.com", new("https://example.net/feed")
+	storetest.Commit(t, from, o)
+	if err := from.Touch(t.Context(), map[store.ID]store.Asked{c.ID: {Ago: time.Minute, By: c.By}}); err != nil {
+		t.Fatal(err)
+	}
+	if err := from.Restore(t.Context(), []store.Saved{{New: true, Record: store.Record{ID: c.ID, URL: c.URL, Configured: true}}}); err != nil {
+		t.Fatal(err)
+	}
+	if n := importInto(t, to, bytes.NewReader(export(t, from).Bytes())); n != 1 {
+		t.Fatalf("%d feeds were imported", n)
+	}
+	was, is := reflect.ValueOf(records(t, from, false)[c.ID]), reflect.ValueOf(records(t, to, false)[c.ID])
+	for i := range was.NumField() {
+		field := was.Type().Field(i)
+		if skipped[field.Name] != "" {
+			continue
+		}
+		a, b := was.Field(i).Interface(), is.Field(i).Interface()
+		if was.Field(i).IsZero() {
+			t.Errorf("%s is not set: this test does not say whether it moves", field.Name)
+		}
+		if d, ok := a.(time.Duration); ok && (d-b.(time.Duration)).Abs() < time.Minute && d < 0 == (b.(time.Duration) < 0) {
+			continue
+		}
+		if !reflect.DeepEqual(a, b) {
+			t.Errorf("%s was %v, has become %v", field.Name, a, b)
+		}
 	}
 }

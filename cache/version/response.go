@@ -4,7 +4,6 @@
 package version
 
 import (
-	"maps"
 	"net/http"
 	"strconv"
 	"strings"
@@ -106,24 +105,44 @@ func (r *Response) NotModified(request http.Header, now time.Time) bool {
 	return len(dates) == 1 && (dates[0] == r.lastModified[0] || r.version.NotModified(request, now))
 }
 
-// sendHeader sends a header, and if dated is true with Last-Modified, which must not be later than Date (RFC 9110
-// section 8.8.2.1). A new version is of the next second, and then so is Date. If the clock was set back, Last-Modified
-// is left out. Responses share their values until here; Caddy's directive header edits values where they are.
-func (r *Response) sendHeader(w http.ResponseWriter, status int, dated bool, now time.Time) {
-	h := w.Header()
-	if dated && r.lastModified != nil && !now.Before(r.datedFrom) {
-		h["Last-Modified"] = r.lastModified
-		if now.Before(r.version.LastModified) {
-			h["Date"] = r.lastModified
-		}
-	}
-	values := make([]string, 0, 16)
+// fields sets the fields of a header. Responses share their values until here; Caddy's directive header edits values
+// where they are, so each header gets a copy. One piece of memory holds all of them.
+type fields struct {
+	header http.Header
+	values []string
+}
+
+// fieldsOf returns the fields of a header that gets up to more of them. Those that it has are shared too.
+func fieldsOf(h http.Header, more int) fields {
+	f := fields{h, make([]string, 0, len(h)+more)}
 	for name, shared := range h {
-		n := len(values)
-		values = append(values, shared...)
-		h[name] = values[n:len(values):len(values)]
+		f.set(name, shared)
 	}
-	w.WriteHeader(status)
+	return f
+}
+
+func (f *fields) set(name string, shared []string) {
+	n := len(f.values)
+	f.values = append(f.values, shared...)
+	f.header[name] = f.values[n:len(f.values):len(f.values)]
+}
+
+func (f *fields) setAll(shared http.Header) {
+	for name, values := range shared {
+		f.set(name, values)
+	}
+}
+
+// setDate sets Last-Modified, which must not be later than Date (RFC 9110 section 8.8.2.1). A new version is of the
+// next second, and then so is Date. If the clock was set back, Last-Modified is left out.
+func (r *Response) setDate(f *fields, now time.Time) {
+	if r.lastModified == nil || now.Before(r.datedFrom) {
+		return
+	}
+	f.set("Last-Modified", r.lastModified)
+	if now.Before(r.version.LastModified) {
+		f.set("Date", r.lastModified)
+	}
 }
 
 // WriteNotModified answers that what the reader has is still good (RFC 9110 section 15.4.5):
@@ -132,35 +151,42 @@ func (r *Response) sendHeader(w http.ResponseWriter, status int, dated bool, now
 // site (Fetch section 4.9). So is Last-Modified, as some readers keep of both validators what came
 // last.
 func (r *Response) WriteNotModified(w http.ResponseWriter, request http.Header, now time.Time) {
-	h := w.Header()
-	maps.Copy(h, r.notModified)
-	h["Vary"] = r.vary
-	h["Etag"] = r.etags[PreferenceOf(request["Accept-Encoding"]).Best(r.version.IsGzip())] // that of a 200
-	r.sendHeader(w, http.StatusNotModified, true, now)
+	f := fieldsOf(w.Header(), 4+len(r.notModified))
+	f.setAll(r.notModified)
+	f.set("Vary", r.vary)
+	f.set("Etag", r.etags[PreferenceOf(request["Accept-Encoding"]).Best(r.version.IsGzip())]) // that of a 200
+	r.setDate(&f, now)
+	w.WriteHeader(http.StatusNotModified)
 }
 
 // Write answers with a representation of the version. It returns the number of bytes sent;
 // there are none to a HEAD.
 func (r *Response) Write(w http.ResponseWriter, request *http.Request, rep *Representation, now time.Time) int64 {
-	h := w.Header()
-	h["Vary"], h["Etag"] = r.vary, r.etags[rep.Coding]
+	f := fieldsOf(w.Header(), 10+len(r.version.Header))
+	f.set("Vary", r.vary)
+	f.set("Etag", r.etags[rep.Coding])
+	f.set("Content-Type", r.contentType)
+	f.set("X-Content-Type-Options", noSniff)
+	if r.thirdParty {
+		f.set("Content-Security-Policy", sandbox)
+		f.set("Referrer-Policy", noReferrer)
+	} else {
+		f.setAll(r.version.Header)
+	}
+	if encoding := encodings[rep.Coding]; encoding != nil {
+		f.set("Content-Encoding", encoding)
+	}
+	f.set("Content-Length", rep.length)
 	// A client that compares dates itself, as curl does, would drop the body of a 200 if its own date is not
 	// earlier.
 	var since time.Time
 	if dates := request.Header["If-Modified-Since"]; len(dates) == 1 {
 		since, _ = httpfield.ParseDate(dates[0])
 	}
-	h["Content-Type"], h["X-Content-Type-Options"] = r.contentType, noSniff
-	if r.thirdParty {
-		h["Content-Security-Policy"], h["Referrer-Policy"] = sandbox, noReferrer
-	} else {
-		maps.Copy(h, r.version.Header)
+	if r.version.LastModified.After(since) {
+		r.setDate(&f, now)
 	}
-	if encoding := encodings[rep.Coding]; encoding != nil {
-		h["Content-Encoding"] = encoding
-	}
-	h["Content-Length"] = rep.length
-	r.sendHeader(w, http.StatusOK, r.version.LastModified.After(since), now)
+	w.WriteHeader(http.StatusOK)
 	if request.Method == http.MethodHead {
 		return 0
 	}

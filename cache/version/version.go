@@ -37,9 +37,6 @@ type Version struct {
 	// origin's.
 	LastModified time.Time `json:"last_modified"`
 	Since        time.Time `json:"since"` // when it was first seen
-	// OriginTag is the origin's own ETag of this content; empty: none. Requests with it are
-	// answered as those with ours: readers may have it from before.
-	OriginTag string `json:"origin_tag,omitempty"`
 	// OriginDate is the origin's own date of this content, if that says which content it is: see
 	// [OriginDate]. Otherwise it is zero.
 	OriginDate  time.Time `json:"origin_date,omitzero"`
@@ -76,8 +73,7 @@ var suffixes = [codings]string{".gz", ""}
 func (v *Version) IsGzip() bool { return v.Coding == names[Gzip] }
 
 // Names reports whether an entity tag of a request names the version, by weak comparison.
-// Tags of every coding do, as a reader may accept another coding than last time, and so does
-// the origin's own.
+// Tags of every coding do, as a reader may accept another coding than last time.
 func (v *Version) Names(tag httpfield.Tag) bool {
 	if strings.HasPrefix(tag.Opaque, v.Tag) {
 		switch tag.Opaque[len(v.Tag):] {
@@ -86,7 +82,7 @@ func (v *Version) Names(tag httpfield.Tag) bool {
 			return true
 		}
 	}
-	return v.OriginTag != "" && tag.Equal(httpfield.ParseTag(v.OriginTag))
+	return false
 }
 
 // NotModified evaluates the conditions of a request (RFC 9110 section 13.2.2). With an

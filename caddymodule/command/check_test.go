@@ -15,7 +15,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/feedpollard/pollard/internal/check"
+	"github.com/feedpollard/pollard/caddymodule/command/check"
 )
 
 // quickCheck is `feeds check` with less patience.

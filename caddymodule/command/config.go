@@ -18,11 +18,10 @@ import (
 	"github.com/caddyserver/caddy/v2/caddyconfig"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
+	"github.com/feedpollard/pollard/caddymodule/command/replay"
 	"github.com/feedpollard/pollard/caddymodule/config"
 	"github.com/feedpollard/pollard/caddymodule/poller"
-	"github.com/feedpollard/pollard/caddymodule/shield"
 	"github.com/feedpollard/pollard/internal/feedurl"
-	"github.com/feedpollard/pollard/internal/replay"
 	"github.com/feedpollard/pollard/policy/document"
 )
 
@@ -106,10 +105,7 @@ func (o *replayOptions) configure(r *replay.Options) error {
 		return err
 	}
 	if s := c.shieldOf(r.Path); s != nil {
-		r.Rules = s.Rules()
-		if s.Defend != nil {
-			r.Limits = s.Defend.ReplayedLimits
-		}
+		r.Rules, r.Limits = s.Rules(), s.ReplayedLimits
 		return nil
 	}
 	r.Rules = c.poller.Rules()
@@ -123,7 +119,7 @@ func (o *replayOptions) configure(r *replay.Options) error {
 
 // shieldOf is the first feed_shield that a request for a path comes to, as far as
 // matchers look at paths. With an empty path, every shield does.
-func (c *configuration) shieldOf(path string) *shield.Shield {
+func (c *configuration) shieldOf(path string) poller.Shield {
 	if c.http == nil {
 		return nil
 	}
@@ -138,14 +134,14 @@ func (c *configuration) shieldOf(path string) *shield.Shield {
 	return nil
 }
 
-func shieldIn(routes caddyhttp.RouteList, path string) *shield.Shield {
+func shieldIn(routes caddyhttp.RouteList, path string) poller.Shield {
 	for _, route := range routes {
 		if path != "" && !admits(route.MatcherSets, path) {
 			continue
 		}
 		for _, handler := range route.Handlers {
 			switch h := handler.(type) {
-			case *shield.Shield:
+			case poller.Shield:
 				return h
 			case *caddyhttp.Subroute:
 				if s := shieldIn(h.Routes, path); s != nil {

@@ -221,7 +221,7 @@ func (x subject) explain() (explanation, policy.Decision) {
 // sentence says why the next poll would be when it is.
 func (x subject) sentence(d policy.Decision, history policy.History) string {
 	f := status.Decided(d)
-	f.URL, f.LastStatus, f.LastFailure, f.Failures = feedurl.Shown(x.answer.URL), x.answer.Status, x.answer.Failure, history.Failures
+	f.URL, f.LastStatus, f.LastFailure, f.Failures = feedurl.Redacted(x.answer.URL), x.answer.Status, x.answer.Failure, history.Failures
 	if x.answer.Err != nil {
 		f.LastError = x.answer.Err.Error()
 	}

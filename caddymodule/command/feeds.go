@@ -30,7 +30,7 @@ func init() {
 		Short: "Lists, explains and checks feeds",
 		Long: `Lists, explains and checks feeds. Each command has its own help.
 
-list, show, refresh, forget and readers send requests to the running instance,
+list, show, refresh, forget, readers and health send requests to the running instance,
 through Caddy's admin endpoint. explain does so too if an instance runs.
 
 Exit codes: 0 done, 1 failed, 2 wrong usage.`,
@@ -49,7 +49,7 @@ Exit codes: 0 done, 1 failed, 2 wrong usage.`,
 			feeds.SetHelpTemplate(feeds.HelpTemplate()) // not Caddy's, which points to its own documentation
 			feeds.DisableFlagsInUseLine, feeds.SuggestionsMinimumDistance = true, 2
 			feeds.AddCommand(
-				listCommand(), showCommand(), refreshCommand(), forgetCommand(), readersCommand(),
+				listCommand(), showCommand(), refreshCommand(), forgetCommand(), readersCommand(), healthCommand(),
 				explainCommand(), checkCommand(), opmlCommand(), replayCommand(),
 				manualCommand(),
 				exportCommand(), importCommand(),

@@ -19,6 +19,7 @@ import (
 
 	_ "github.com/feedpollard/pollard/caddymodule/gateway"
 	"github.com/feedpollard/pollard/caddymodule/internal/stage"
+	_ "github.com/feedpollard/pollard/caddymodule/shield"
 	"github.com/feedpollard/pollard/internal/origintest"
 	"github.com/feedpollard/pollard/internal/status"
 )
@@ -76,6 +77,8 @@ func TestCommandsOfAnInstance(t *testing.T) {
 			{"show by the gateway's address", showCommand, []string{"http://feeds.test/~secret/" + feed}, exitDone, []string{feed + "\nFresh."}},
 			{"show what is not known", showCommand, []string{"blog.example/feed"}, exitFailed, []string{"pollard: no such feed: https://blog.example/feed\n"}},
 			{"show what is no URL", showCommand, []string{"ftp://blog.example/feed"}, exitUsage, []string{"pollard: \"ftp://blog.example/feed\" is not a feed URL"}},
+			{"health", healthCommand, nil, exitDone, []string{"ok\n"}},
+			{"health of a process", healthCommand, []string{"--live", "--json"}, exitDone, []string{`"status": "ok"`}},
 			{"show nothing", showCommand, nil, exitUsage, []string{"pollard: expected the URL of one feed"}},
 			{"show an empty URL", showCommand, []string{""}, exitUsage, []string{"pollard: expected the URL of one feed, such as https://example.com/feed.xml, got an empty argument"}},
 			{"explain", explainCommand, []string{feed}, exitDone, []string{"Fresh. The site says", "(Cache-Control: max-age=7200)"}},
@@ -157,6 +160,18 @@ func TestListIsSorted(t *testing.T) {
 				t.Fatalf("%s: %q is not in its place in\n%s%s", flag, text, out, told)
 			}
 			rest = rest[at:]
+		}
+	}
+	for flag, want := range map[string]string{"--sort=state": "4 3 2 1", "--sort=name": "4 1 2 3", "--sort=next": "2 1 3 4", "--state=waiting": "3", "--state=gone": ""} {
+		out, told, code := runWithErrors(t, listCommand(), "", "--json", "--address", server.URL, flag)
+		var feeds []status.Feed
+		err := json.Unmarshal([]byte(out), &feeds)
+		var ids []string
+		for _, f := range feeds {
+			ids = append(ids, f.ID)
+		}
+		if got := strings.Join(ids, " "); got != want || err != nil || code != 0 || feeds == nil {
+			t.Errorf("%s as JSON has %q, want %q: %v %s", flag, got, want, err, told)
 		}
 	}
 }

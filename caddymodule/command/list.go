@@ -34,7 +34,7 @@ of the version that readers get. If no site or not the store can be reached, it 
 
 URLs are shown without credentials. Lines are cut to the width of the terminal.
 Addresses that never gave a feed (a home page, an icon) are only counted, unless --all or
---state unread is given. --json prints all feeds unsorted, as the admin API does.`,
+--state unread is given. --json prints the feeds in the same order, these addresses too.`,
 		Args: exactArgs(0, "flags only"),
 		RunE: run(func(cmd *cobra.Command, _ []string) error {
 			if q.State != "" && !q.State.Valid() {
@@ -75,10 +75,16 @@ func (o *asking) list(ctx context.Context, out io.Writer, now time.Time, q statu
 	if err != nil {
 		return err
 	}
-	if o.json {
-		return copyJSON(out, resp)
-	}
 	defer resp.Body.Close()
+	if o.json {
+		var unread int64
+		q.Unread = true // a program tells them by their state
+		list, err := status.Select(listed(resp, &unread), q)
+		if err != nil {
+			return err
+		}
+		return writeJSON(out, list.Feeds)
+	}
 	var sums status.Summary
 	if stats, err := i.do(ctx, "/pollard/stats", ""); err == nil {
 		_ = decodeJSON(stats, &sums) // the list is useful without it
@@ -91,7 +97,7 @@ func (o *asking) list(ctx context.Context, out io.Writer, now time.Time, q statu
 	return writeFeeds(out, resp, now, q)
 }
 
-// listed decodes a JSON array of feeds, keeps what is listed of each, and counts unread addresses.
+// listed decodes a JSON array of feeds, and counts unread addresses.
 func listed(resp *http.Response, unread *int64) iter.Seq2[status.Feed, error] {
 	return func(yield func(status.Feed, error) bool) {
 		dec := json.NewDecoder(resp.Body)
@@ -104,7 +110,6 @@ func listed(resp *http.Response, unread *int64) iter.Seq2[status.Feed, error] {
 			if f.State == status.StateUnread {
 				*unread++
 			}
-			f.Considered, f.Polls, f.Reason = nil, nil, nil
 			if !yield(f, nil) {
 				return
 			}
@@ -118,9 +123,21 @@ func listed(resp *http.Response, unread *int64) iter.Seq2[status.Feed, error] {
 	}
 }
 
+// lines leaves out of feeds what a line of text does not show: there may be very many.
+func lines(feeds iter.Seq2[status.Feed, error]) iter.Seq2[status.Feed, error] {
+	return func(yield func(status.Feed, error) bool) {
+		for f, err := range feeds {
+			f.Considered, f.Polls, f.Reason = nil, nil, nil
+			if !yield(f, err) {
+				return
+			}
+		}
+	}
+}
+
 func writeFeeds(out io.Writer, resp *http.Response, now time.Time, q status.Query) error {
 	var unread int64
-	list, err := status.Select(listed(resp, &unread), q)
+	list, err := status.Select(lines(listed(resp, &unread)), q)
 	if err != nil {
 		return err
 	}

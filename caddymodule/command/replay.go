@@ -14,9 +14,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/feedpollard/pollard/caddymodule/command/replay"
 	"github.com/feedpollard/pollard/caddymodule/config"
-	"github.com/feedpollard/pollard/caddymodule/shield"
-	"github.com/feedpollard/pollard/internal/replay"
+	"github.com/feedpollard/pollard/caddymodule/poller"
 )
 
 func replayCommand() *cobra.Command {
@@ -125,7 +125,7 @@ func (o *replayOptions) resolve() (r replay.Options, err error) {
 	if r.Feed, err = os.ReadFile(o.feed); err != nil {
 		return r, err // names the path already
 	}
-	r.Rules = shield.DefaultRules()
+	r.Rules = poller.ShieldRules()
 	if o.config != "" {
 		err = o.configure(&r)
 	}

@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/feedpollard/pollard/internal/replay"
+	"github.com/feedpollard/pollard/caddymodule/command/replay"
 )
 
 // hourlyLog is a log of two readers that ask for /feed.xml every hour of two days,

@@ -4,11 +4,13 @@
 package command
 
 import (
+	"reflect"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/feedpollard/pollard/internal/status"
+	"github.com/feedpollard/pollard/internal/status/statustest"
 	"github.com/feedpollard/pollard/policy"
 )
 
@@ -71,6 +73,63 @@ func TestHintsInWords(t *testing.T) {
 		f := status.Feed{Winner: name}
 		if want := "  " + status.HintShort(name) + "  "; !strings.HasPrefix(lines[i], want) || strings.Contains(lines[i], "given:") || f.Why() != status.HintShort(name) {
 			t.Errorf("%s: %q, and in the list %q, want %q", name, lines[i], f.Why(), want)
+		}
+	}
+}
+
+// Nothing that `feeds show` and `feeds explain` print contradicts another fact of the feed.
+func TestTextsAgreeWithFacts(t *testing.T) {
+	now, said := time.Now(), make(map[string]bool)
+	check := func(name string, f *status.Feed, text string, now time.Time) {
+		text, _, _ = strings.Cut(text, "\nConsidered") // what follows is a table of all hints
+		if wrong := statustest.Contradiction(f, text, now); wrong != "" && !said[f.Winner+wrong] {
+			said[f.Winner+wrong] = true
+			t.Errorf("%s: %s: %s", name, wrong, text)
+		}
+	}
+	for name, f := range statustest.Few(now) {
+		var b strings.Builder
+		if err := writeFeed(&b, f, now); err != nil {
+			t.Fatal(err)
+		}
+		check(name, &f, b.String(), now)
+	}
+	for c := range statustest.Cases(now) {
+		x := subject{rules: c.Rules, history: c.History, answer: c.Answer, document: c.Document}
+		if c.Answer.Err != nil {
+			x.problem = c.Answer.Err.Error()
+		}
+		e, d := x.explain()
+		var b strings.Builder
+		if err := e.writeText(&b, d); err != nil {
+			t.Fatal(err)
+		}
+		f := status.Decided(d)
+		f.LastStatus, f.LastFailure = c.Answer.Status, c.Answer.Failure
+		f.Failures = c.History.Update(c.Answer, c.Document, false).Failures
+		check(c.Name, &f, b.String(), now)
+	}
+}
+
+// Everything that a document can say about polling is printed. The feed's own address and the beginning of its period
+// are not about that alone.
+func TestEveryHintIsPrinted(t *testing.T) {
+	minutes := int64(60)
+	hints := reflect.TypeFor[policy.Hints]()
+	for i := range hints.NumField() {
+		field := hints.Field(i)
+		if field.Name == "Self" || field.Name == "SyBase" {
+			continue
+		}
+		var e explanation
+		value := reflect.ValueOf(&e.Hints).Elem().Field(i)
+		for _, sample := range []any{&minutes, []int{1}, []string{"Monday"}, "daily", true, &policy.UpdateFrequency{Text: "daily"}} {
+			if v := reflect.ValueOf(sample); v.Type() == field.Type {
+				value.Set(v)
+			}
+		}
+		if facts := e.hintFacts(); len(facts) != 1 || value.IsZero() {
+			t.Errorf("%s, set to %v, is printed as %v", field.Name, value, facts)
 		}
 	}
 }

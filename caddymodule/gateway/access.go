@@ -18,6 +18,7 @@ import (
 
 	"github.com/feedpollard/pollard/cache/store"
 	"github.com/feedpollard/pollard/caddymodule/config"
+	"github.com/feedpollard/pollard/caddymodule/door"
 	"github.com/feedpollard/pollard/caddymodule/poller"
 	"github.com/feedpollard/pollard/internal/feedurl"
 	"github.com/feedpollard/pollard/policy/document/site"
@@ -46,17 +47,17 @@ type token struct {
 
 // client is the sender of a request by URL or for a page.
 type client struct {
-	poller.Client
+	door.Client
 	hasToken bool         // the request has a token, so the address does not admit it
 	token    *token       // nil: none, or an unknown one
 	asker    poller.Asker // the clients with this token, or those that the line clients admits; 0: strangers
 	// Without a token:
 	named bool   // the operator has named the address
-	site  string // see [poller.SiteToWrite]
+	site  string // see [door.Request.SiteToWrite]
 }
 
-func (g *Gateway) clientOf(r *http.Request, by urlRequest) client {
-	from := client{Client: poller.ClientOf(r), hasToken: by.hasToken}
+func (g *Gateway) clientOf(r *door.Request, by urlRequest) client {
+	from := client{Client: r.Client, hasToken: by.hasToken}
 	if by.hasToken {
 		if from.token = g.access.tokenOf(by.token); from.token != nil {
 			from.asker = from.token.asker
@@ -65,7 +66,7 @@ func (g *Gateway) clientOf(r *http.Request, by urlRequest) client {
 	}
 	from.asker = g.access.clients.asker
 	if from.named = g.access.clients.name(from); !g.access.clients.any {
-		from.site = poller.SiteToWrite(r, g.server)
+		from.site = r.SiteToWrite()
 	}
 	return from
 }
@@ -73,7 +74,7 @@ func (g *Gateway) clientOf(r *http.Request, by urlRequest) client {
 // authorize returns why a request may not have the feed of a URL, or nil if it may. The reason
 // names the line of the configuration that forbids it, but not the contents of that line: the
 // client may be anyone.
-func (a *access) authorize(from client, u feedurl.URL) *poller.Refusal {
+func (a *access) authorize(from client, u feedurl.URL) *door.Refusal {
 	if refusal := a.admit(from); refusal != nil {
 		return refusal
 	}
@@ -84,7 +85,7 @@ func (a *access) authorize(from client, u feedurl.URL) *poller.Refusal {
 }
 
 // admit returns why a request may not have feeds by URL and see pages, or nil if it may.
-func (a *access) admit(from client) *poller.Refusal {
+func (a *access) admit(from client) *door.Refusal {
 	switch {
 	case from.token != nil:
 	case from.hasToken:
@@ -99,7 +100,7 @@ func (a *access) admit(from client) *poller.Refusal {
 }
 
 // describe says as what a client came, and why it is admitted or refused.
-func (a *access) describe(from client, refusal *poller.Refusal) string {
+func (a *access) describe(from client, refusal *door.Refusal) string {
 	switch {
 	case from.token != nil:
 		return "You come with a token, which this gateway knows."
@@ -174,8 +175,8 @@ func (a *access) shows(page *site.Page, named bool) bool {
 	return page != nil && (page.From == "" || a.checkFrom(page.From, named) == nil)
 }
 
-func forbidden(format string, args ...any) *poller.Refusal {
-	return &poller.Refusal{Status: http.StatusForbidden, Reason: fmt.Sprintf(format, args...)}
+func forbidden(format string, args ...any) *door.Refusal {
+	return &door.Refusal{Status: http.StatusForbidden, Rule: door.RuleAccess, Reason: fmt.Sprintf(format, args...)}
 }
 
 // tokenOf returns the token with a secret, or nil. It takes the same time for all secrets.
@@ -211,7 +212,7 @@ func (c *clientRanges) name(from client) bool {
 }
 
 // refusal says why a client is not admitted whose address is not named.
-func (c *clientRanges) refusal(from client) *poller.Refusal {
+func (c *clientRanges) refusal(from client) *door.Refusal {
 	if doubt := from.Doubt(); doubt != "" {
 		return forbidden("%s", doubt)
 	}

@@ -16,8 +16,8 @@ import (
 	"github.com/caddyserver/caddy/v2"
 	"go.uber.org/zap"
 
+	"github.com/feedpollard/pollard/caddymodule/door"
 	"github.com/feedpollard/pollard/caddymodule/internal/stage"
-	"github.com/feedpollard/pollard/caddymodule/poller"
 	"github.com/feedpollard/pollard/internal/feedurl"
 	"github.com/feedpollard/pollard/internal/origintest"
 )
@@ -97,7 +97,7 @@ func TestAuthorize(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			who := client{Client: poller.Client{Address: address}, hasToken: by.hasToken, token: a.tokenOf(by.token)}
+			who := client{Client: door.Client{Address: address}, hasToken: by.hasToken, token: a.tokenOf(by.token)}
 			who.named = a.clients.name(who)
 			no := a.authorize(who, feed)
 			switch {

@@ -17,6 +17,7 @@ import (
 	"go.uber.org/zap/zapcore"
 
 	"github.com/feedpollard/pollard/cache"
+	"github.com/feedpollard/pollard/caddymodule/door"
 	"github.com/feedpollard/pollard/caddymodule/poller"
 )
 
@@ -35,8 +36,8 @@ func withoutToken(uri string) string {
 
 // mayHaveToken reports whether a token may be in the URL of a request, or in a URL in another field, such
 // as Referer.
-func (g *Gateway) mayHaveToken(r *http.Request) bool {
-	return g.access.tokens != nil && (tokenInURI.MatchString(sentURI(r)) || fieldHasToken(r.Header))
+func (g *Gateway) mayHaveToken(r *door.Request) bool {
+	return g.access.tokens != nil && (tokenInURI.MatchString(r.SentURI) || fieldHasToken(r.Header))
 }
 
 func fieldHasToken(h http.Header) bool {
@@ -48,14 +49,6 @@ func fieldHasToken(h http.Header) bool {
 		}
 	}
 	return false
-}
-
-// sentURI returns the target of a request as it was sent.
-func sentURI(r *http.Request) string {
-	if original, ok := r.Context().Value(caddyhttp.OriginalRequestCtxKey).(http.Request); ok {
-		return original.RequestURI
-	}
-	return r.RequestURI
 }
 
 // headerWithoutToken returns a copy of a header in which no URL of the gateway has a token: neither the
@@ -73,7 +66,8 @@ func headerWithoutToken(h http.Header) http.Header {
 // hideToken keeps the token of a request out of the access log. Caddy copies the request for its
 // log before any handler sees it, so that entry is skipped, and done writes the same entry
 // without the token. The response must be written to the returned writer.
-func (g *Gateway) hideToken(w http.ResponseWriter, r *http.Request) (_ http.ResponseWriter, done func()) {
+func (g *Gateway) hideToken(w http.ResponseWriter, in *door.Request) (_ http.ResponseWriter, done func()) {
+	r, user := in.Request, in.User()
 	names := g.logNames(r)
 	if skip, _ := caddyhttp.GetVar(r.Context(), caddyhttp.LogSkipVar).(bool); skip || len(names) == 0 {
 		return w, func() {}
@@ -81,13 +75,13 @@ func (g *Gateway) hideToken(w http.ResponseWriter, r *http.Request) (_ http.Resp
 	caddyhttp.SetVar(r.Context(), caddyhttp.LogSkipVar, true)
 	sent, began := caddyhttp.NewResponseRecorder(w, nil, nil), time.Now()
 	logged := r.Clone(r.Context())
-	logged.RequestURI, logged.Header = withoutToken(sentURI(r)), headerWithoutToken(r.Header)
+	logged.RequestURI, logged.Header = withoutToken(in.SentURI), headerWithoutToken(r.Header)
 	return sent, func() {
 		credentials := g.server.Logs.ShouldLogCredentials
 		fields := []zap.Field{
 			zap.Object("request", caddyhttp.LoggableHTTPRequest{Request: logged, ShouldLogCredentials: credentials}),
 			zap.Int("bytes_read", 0),
-			zap.String("user_id", poller.User(r)),
+			zap.String("user_id", user),
 			zap.Duration("duration", time.Since(began)),
 			zap.Int("size", sent.Size()),
 			zap.Int("status", sent.Status()),

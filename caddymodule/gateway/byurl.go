@@ -4,14 +4,13 @@
 package gateway
 
 import (
-	"net/http"
 	"net/url"
 	"regexp"
 	"strings"
 
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
-	"github.com/feedpollard/pollard/caddymodule/poller"
+	"github.com/feedpollard/pollard/caddymodule/door"
 	"github.com/feedpollard/pollard/internal/feedurl"
 )
 
@@ -41,8 +40,10 @@ func parseByURL(u, original *url.URL) (by urlRequest, ok bool) {
 	if original != nil && original != u && original.EscapedPath() != path {
 		path = originalPath(path, original.EscapedPath())
 	}
-	path = "/" + strings.TrimLeft(path, "/") // of a base URL that ends in a slash
-	if tilde := writtenTilde.FindString(path); tilde != "" {
+	if rest := strings.TrimLeft(path, "/"); len(rest)+1 != len(path) { // of a base URL that ends in a slash
+		path = "/" + rest
+	}
+	if tilde := writtenTilde(path); tilde != "" {
 		token, tail, _ := strings.Cut(path[len(tilde):], "/")
 		plain, err := url.PathUnescape(token)
 		if err != nil {
@@ -60,7 +61,8 @@ func parseByURL(u, original *url.URL) (by urlRequest, ok bool) {
 	if u.RawQuery != "" || u.ForceQuery {
 		query = "?" + u.RawQuery
 	}
-	if whole := escapedURL.MatchString(rest); whole || escapedColon.MatchString(rest) {
+	escaped := strings.Contains(rest, "%") // most have no escapes
+	if whole := escaped && escapedURL.MatchString(rest); whole || escaped && escapedColon.MatchString(rest) {
 		plain, err := url.PathUnescape(rest)
 		switch {
 		case !whole:
@@ -74,7 +76,10 @@ func parseByURL(u, original *url.URL) (by urlRequest, ok bool) {
 		}
 	}
 	if scheme, after, found := feedurl.CutScheme(rest); found {
-		by.target = scheme + "://" + after + query
+		if usual := strings.TrimSuffix(rest, after); usual != "http://" && usual != "https://" {
+			rest = scheme + "://" + after
+		}
+		by.target = rest + query
 		return by, true
 	}
 	// Without the slash, /favicon.ico and /robots.txt would be hosts.
@@ -85,8 +90,16 @@ func parseByURL(u, original *url.URL) (by urlRequest, ok bool) {
 	return by, false
 }
 
-// writtenTilde matches the tilde before a token. Some clients escape it needlessly (RFC 3986 section 2.3).
-var writtenTilde = regexp.MustCompile(`^/(?:~|%7[Ee])`)
+// writtenTilde returns the slash and the tilde before a token, or "". Some clients escape the tilde needlessly
+// (RFC 3986 section 2.3).
+func writtenTilde(path string) string {
+	for _, tilde := range [...]string{"/~", "/%7E", "/%7e"} {
+		if strings.HasPrefix(path, tilde) {
+			return tilde
+		}
+	}
+	return ""
+}
 
 // escapedURL and escapedColon match the beginning of a URL whose slashes are escaped, and of one of which
 // something has escaped the colon behind its scheme alone.
@@ -154,15 +167,11 @@ func cutBase(path, original string) (base, tail string, found bool) {
 
 // basePath returns the path prefix of the gateway, which handlers before it, such as
 // handle_path, have removed.
-func basePath(r *http.Request) string {
-	original := poller.OriginalURL(r)
-	if original == nil {
-		return ""
-	}
-	base, _, found := cutBase(r.URL.EscapedPath(), original.EscapedPath())
-	if !found && r.URL.Path == "/" && r.URL.RawQuery == original.RawQuery {
+func basePath(r *door.Request) string {
+	base, _, found := cutBase(r.URL.EscapedPath(), r.Sent.EscapedPath())
+	if !found && r.URL.Path == "/" && r.URL.RawQuery == r.Sent.RawQuery {
 		// handle_path /feeds* has removed all of /feeds. A rewrite to /?url= changes the query.
-		base = original.EscapedPath()
+		base = r.Sent.EscapedPath()
 	}
 	// Cleaned as those handlers do: a path that begins with two slashes names a host.
 	return strings.TrimSuffix(caddyhttp.CleanPath(base+"/", true), "/")

@@ -23,7 +23,9 @@ import (
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
 	"github.com/feedpollard/pollard/caddymodule/config"
+	"github.com/feedpollard/pollard/caddymodule/poller"
 	"github.com/feedpollard/pollard/internal/feedurl"
+	"github.com/feedpollard/pollard/policy"
 )
 
 func init() {
@@ -39,7 +41,7 @@ func parseGateway(h httpcaddyfile.Helper) ([]httpcaddyfile.ConfigValue, error) {
 	if err != nil {
 		return nil, err
 	}
-	g := new(Gateway)
+	g := &Gateway{rulesAround: rulesAround(h)}
 	if err := g.UnmarshalCaddyfile(h.Dispenser); err != nil {
 		return nil, err
 	}
@@ -51,6 +53,17 @@ func parseGateway(h httpcaddyfile.Helper) ([]httpcaddyfile.ConfigValue, error) {
 	config.WarnOfSite(h, site)
 	g.warnOfSite(h, site)
 	return h.NewRoute(matchers, g), nil
+}
+
+// rulesAround returns the rules that the global option gives feeds, or nil if they are not known yet, as a placeholder has
+// no value here.
+func rulesAround(h httpcaddyfile.Helper) func(feedurl.URL) policy.Rules {
+	option, _ := h.Option("pollard").(httpcaddyfile.App) // empty without the option: all defaults
+	app, err := poller.Resolve(option.Value)
+	if err != nil {
+		return nil
+	}
+	return app.RulesFor
 }
 
 // warnOfSite warns of what the directives around the gateway make of it.
@@ -199,6 +212,11 @@ func (g *Gateway) readFeed(d *caddyfile.Dispenser) error {
 	}
 	if err := f.check(); err != nil {
 		return d.WrapErr(err)
+	}
+	if u, err := feedurl.ParseWritten(f.URL); err == nil && g.rulesAround != nil {
+		if _, err := f.Policy.Over(g.rulesAround(u)); err != nil {
+			return d.Errf("feed %s: %v", f.Path, err)
+		}
 	}
 	g.Feeds, g.paths[path] = append(g.Feeds, f), f.URL
 	return nil

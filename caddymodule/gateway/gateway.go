@@ -3,10 +3,9 @@
 
 // Package gateway is the handler feed_gateway, which serves feeds at paths and by URL.
 //
-// serve.go is the way of a request. byurl.go finds the URL in it. access.go, subscriptions.go and
-// host.go decide whether the client may have the feed; unavailable.go answers if the feed is at
-// another URL or waits for its first poll. pages.go serves the pages, and accesslog.go keeps tokens
-// out of the access log.
+// serve.go is the way of a request, which package door has read. byurl.go finds the URL in it. access.go
+// and subscriptions.go decide whether the client may have the feed; unavailable.go answers if the feed
+// waits for its first poll. pages.go serves the pages, and accesslog.go keeps tokens out of the access log.
 package gateway
 
 import (
@@ -22,6 +21,7 @@ import (
 	"github.com/feedpollard/pollard/caddymodule/pages"
 	"github.com/feedpollard/pollard/caddymodule/poller"
 	"github.com/feedpollard/pollard/internal/feedurl"
+	"github.com/feedpollard/pollard/policy"
 )
 
 func init() {
@@ -53,7 +53,8 @@ type Gateway struct {
 	Feeds []Feed `json:"feeds,omitempty"`
 
 	// A subscription list (OPML file), as feed readers export it. Its feeds may be
-	// requested by URL, and others only if `allow` matches their host. Where a listed feed
+	// requested by URL, and others only if `allow` matches their host. They count as the
+	// operator's, as those of `feed` lines do. Where a listed feed
 	// redirects is served too, unless `deny` covers it or its address is private. The file is read
 	// again when it changes. Placeholders are replaced. In the Caddyfile, a path is
 	// relative to that file.
@@ -75,7 +76,9 @@ type Gateway struct {
 	// Caddy's `trusted_proxies` and `trusted_proxies_strict`. Without them every client has
 	// the address of the proxy, and `private` refuses requests that a proxy has forwarded.
 	// A range with the address of such a proxy admits all who reach the proxy. With `any`, the whole
-	// internet can fetch through the gateway; name the hosts that it may reach in `allow`.
+	// internet can fetch through the gateway; name the hosts that it may reach in `allow`. All
+	// who come by `any`, or by a public range shorter than /8 (IPv6: /16), count as one owner,
+	// and see no lists.
 	// Placeholders are replaced. Default: `private`.
 	Clients []string `json:"clients,omitempty"`
 
@@ -107,10 +110,11 @@ type Gateway struct {
 	// and that it does.
 	mayServe, mayServeNamed func(from string) error
 
-	pages   *pages.Pages
-	paths   map[string]string // canonical URLs of configured feeds, by decoded path
-	chosen  map[string]string // the first of these paths of each feed, escaped, by its canonical URL
-	origins map[string]bool   // of these feeds
+	pages       *pages.Pages
+	paths       map[string]string              // canonical URLs of configured feeds, by decoded path
+	rulesAround func(feedurl.URL) policy.Rules // see rulesAround; nil: not read from a Caddyfile
+	chosen      map[string]string              // the first of these paths of each feed, escaped, by its canonical URL
+	origins     map[string]bool                // of these feeds
 }
 
 // Feed is a feed at a path.

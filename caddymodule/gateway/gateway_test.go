@@ -12,8 +12,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/feedpollard/pollard/caddymodule/door"
 	"github.com/feedpollard/pollard/caddymodule/internal/stage"
-	"github.com/feedpollard/pollard/caddymodule/poller"
 	"github.com/feedpollard/pollard/internal/origintest"
 )
 
@@ -172,7 +172,7 @@ func TestClientLeavesTheQueue(t *testing.T) {
 		left, leave := context.WithCancel(t.Context())
 		time.AfterFunc(time.Second, leave)
 		r := httptest.NewRequest("GET", "/https://one.example/b", nil).WithContext(left)
-		if w := send(t, g, r, stage.Home, nil); w.Code != poller.StatusClientClosed {
+		if w := send(t, g, r, stage.Home, nil); w.Code != door.StatusClientClosed {
 			t.Errorf("got %d %s", w.Code, w.Body)
 		}
 	})

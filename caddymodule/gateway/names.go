@@ -13,6 +13,7 @@ import (
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp/rewrite"
 
+	"github.com/feedpollard/pollard/caddymodule/door"
 	"github.com/feedpollard/pollard/caddymodule/poller"
 	"github.com/feedpollard/pollard/internal/feedurl"
 )
@@ -96,7 +97,7 @@ func (g *Gateway) isAt(host string) bool {
 		return slices.Contains(hosts, host)
 	}
 	address, err := netip.ParseAddr(host)
-	return host == "localhost" || err == nil && poller.Private(address)
+	return host == "localhost" || err == nil && door.Private(address)
 }
 
 // base returns the path below which the gateway's addresses are, such as /feeds: what handle_path and

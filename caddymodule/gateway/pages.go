@@ -6,6 +6,7 @@ package gateway
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"maps"
 	"net/http"
@@ -19,6 +20,7 @@ import (
 
 	"github.com/feedpollard/pollard/cache"
 	"github.com/feedpollard/pollard/cache/store"
+	"github.com/feedpollard/pollard/caddymodule/door"
 	"github.com/feedpollard/pollard/caddymodule/pages"
 	"github.com/feedpollard/pollard/caddymodule/poller"
 	"github.com/feedpollard/pollard/internal/feedurl"
@@ -52,18 +54,18 @@ type pageRequest struct {
 
 // parsePage finds the page that a request is for. It reports false for other requests; the
 // path of a configured feed is not a page.
-func (g *Gateway) parsePage(r *http.Request) (p pageRequest, ok bool) {
+func (g *Gateway) parsePage(u *url.URL) (p pageRequest, ok bool) {
 	if !g.hasPages() {
 		return p, false
 	}
-	rest := r.URL.Path
+	rest := u.Path
 	if after, hasToken := strings.CutPrefix(rest, "/~"); hasToken && g.access.tokens != nil {
 		token, tail, _ := strings.Cut(after, "/")
 		p.by, rest = urlRequest{token: token, hasToken: true}, "/"+tail
 	}
 	switch {
 	case rest == "/":
-		_, byURL := urlParameter(r.URL.RawQuery)
+		_, byURL := urlParameter(u.RawQuery)
 		p.root = true
 		ok = !byURL
 	case rest == "/"+pagesIcon:
@@ -72,13 +74,13 @@ func (g *Gateway) parsePage(r *http.Request) (p pageRequest, ok bool) {
 		p.name, ok = strings.CutPrefix(rest, pagesBelow)
 		ok = ok && pages.Has(p.name)
 	}
-	return p, ok && g.paths[r.URL.Path] == ""
+	return p, ok && g.paths[u.Path] == ""
 }
 
 // servePage serves a page. At the root, the page of the site comes first, if it has one.
-func (g *Gateway) servePage(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler, p pageRequest) error {
+func (g *Gateway) servePage(w http.ResponseWriter, r *door.Request, next caddyhttp.Handler, p pageRequest) error {
 	if p.root && !p.by.hasToken {
-		if answered, err := answeredBy(next, w, r); answered || err != nil {
+		if answered, err := answeredBy(next, w, r.Request); answered || err != nil {
 			return err
 		}
 	}
@@ -87,15 +89,16 @@ func (g *Gateway) servePage(w http.ResponseWriter, r *http.Request, next caddyht
 		at.Home = at.Below // the front page is the site's
 	}
 	if at.Listed() {
-		at.Chosen = func() ([]status.Feed, error) { return g.chosenAt(r.Context(), poller.SiteAddress(r)+basePath(r)) }
+		ctx, site := r.Context(), r.SiteAddress()+basePath(r)
+		at.Chosen = func() ([]status.Feed, error) { return g.chosenAt(ctx, site) }
 		at.Named = g.named
 	}
-	g.pages.ServeHTTP(w, r, at, p.name)
+	g.pages.ServeHTTP(w, *r, at, p.name)
 	return nil
 }
 
 // placeOf returns where the pages are for a request, and whether its client may see them.
-func (g *Gateway) placeOf(r *http.Request, by urlRequest) pages.Place {
+func (g *Gateway) placeOf(r *door.Request, by urlRequest) pages.Place {
 	base := basePath(r) + "/"
 	if by.hasToken {
 		base += "~" + url.PathEscape(by.token) + "/"
@@ -103,11 +106,11 @@ func (g *Gateway) placeOf(r *http.Request, by urlRequest) pages.Place {
 	from := g.clientOf(r, by)
 	refusal := g.access.admit(from)
 	at := pages.Place{
-		Home: base, Below: base + strings.TrimPrefix(pagesBelow, "/"), Gateway: poller.SiteAddress(r) + base,
+		Home: base, Below: base + strings.TrimPrefix(pagesBelow, "/"), Gateway: r.SiteAddress() + base,
 		Token: by.hasToken, Member: refusal == nil, Sender: g.access.describe(from, refusal),
 	}
 	if at.Member {
-		at.Viewer, at.Unlisted = g.viewer(from.asker, poller.SiteAddress(r)+basePath(r)), from.asker == 0
+		at.Viewer, at.Unlisted = g.viewer(from.asker, r.SiteAddress()+basePath(r)), from.asker == 0
 		at.Viewer.OnlyNamed = from.hasToken
 	}
 	return at
@@ -166,13 +169,13 @@ func (g *Gateway) chosenAt(ctx context.Context, site string) ([]status.Feed, err
 	if err != nil {
 		return nil, err
 	}
-	byURL := make(map[feedurl.Shown]status.Feed, len(known))
+	byURL := make(map[feedurl.Redacted]status.Feed, len(known))
 	for _, f := range known {
 		byURL[f.URL] = f
 	}
 	list := make([]status.Feed, 0, len(g.paths))
 	for _, path := range slices.Sorted(maps.Keys(g.paths)) {
-		u := feedurl.Shown(g.paths[path])
+		u := feedurl.Redacted(g.paths[path])
 		list = append(list, status.Feed{URL: u, Title: byURL[u].Title, State: byURL[u].State, Address: site + (&url.URL{Path: path}).EscapedPath()})
 	}
 	return list, nil
@@ -188,16 +191,16 @@ func (g *Gateway) named() []opml.Outline {
 
 // discover finds the feeds of a site, or the feed at an address. The address is polled like a
 // feed by URL, and no earlier.
-func (g *Gateway) discover(r *http.Request, address string) (pages.Site, error) {
+func (g *Gateway) discover(r *door.Request, address string) (pages.Site, error) {
 	u, problem := g.requested(r, address)
 	if problem != "" {
-		return pages.Site{URL: feedurl.Shown(address), Problem: problem}, nil
+		return pages.Site{URL: feedurl.Redacted(address), Problem: problem}, nil
 	}
-	found := pages.Site{URL: feedurl.Shown(u.String())}
-	page, _ := g.parsePage(r)
+	found := pages.Site{URL: feedurl.Redacted(u.String())}
+	page, _ := g.parsePage(r.URL)
 	err := error(nil)
 	if found.Title, found.Feeds, err = g.feedsAt(r, page.by, u); err != nil {
-		refusal := poller.RefusalOf(err)
+		refusal := door.RefusalOf(err)
 		if refusal.Status == http.StatusInternalServerError {
 			return found, err
 		}
@@ -208,16 +211,22 @@ func (g *Gateway) discover(r *http.Request, address string) (pages.Site, error) 
 
 // requested returns the URL that an address means which a person has typed or pasted: of a feed or
 // a site, with or without a scheme, or at this gateway. Otherwise it returns what is wrong.
-func (g *Gateway) requested(r *http.Request, address string) (u feedurl.URL, problem string) {
-	const noSite = "This is not the address of a site: write one such as https://blog.example/."
+func (g *Gateway) requested(r *door.Request, address string) (u feedurl.URL, problem string) {
+	const noSite, example = "This is not the address of a site: ", "write one such as https://blog.example/."
 	if address = feedurl.Written(address); strings.HasPrefix(address, "/") {
-		address = poller.SiteAddress(r) + basePath(r) + address // a path of this gateway
+		address = r.SiteAddress() + basePath(r) + address // a path of this gateway
 	}
 	const folded = 3 // addresses of this gateway, one in another
 	for range folded {
 		u, err := feedurl.Parse(address)
 		if err != nil {
-			return u, noSite
+			if _, _, hasScheme := feedurl.CutScheme(address); !hasScheme {
+				_, err = feedurl.Parse("https://" + address) // an odd port does not look like one
+			}
+			if _, why, odd := strings.Cut(fmt.Sprint(err), ": its port "); odd {
+				return u, noSite + "its port " + why + "."
+			}
+			return u, noSite + example
 		}
 		feed, own := g.own(r, u)
 		switch {
@@ -228,14 +237,13 @@ func (g *Gateway) requested(r *http.Request, address string) (u feedurl.URL, pro
 		}
 		address = feed
 	}
-	return u, noSite
+	return u, noSite + example
 }
 
 // own returns the URL of the feed that an address of this gateway is for; it is empty for a page.
 // It reports false for other addresses.
-func (g *Gateway) own(r *http.Request, u feedurl.URL) (feed string, own bool) {
-	host, forwarded := poller.Hosts(r)
-	if asked := u.HostPort(); !strings.EqualFold(asked, host) && !strings.EqualFold(asked, forwarded) {
+func (g *Gateway) own(r *door.Request, u feedurl.URL) (feed string, own bool) {
+	if !u.IsAt(r.Host) && !u.IsAt(r.Forwarded) {
 		return "", false
 	}
 	requested, base := u.RequestURL(), basePath(r)
@@ -246,14 +254,14 @@ func (g *Gateway) own(r *http.Request, u feedurl.URL) (feed string, own bool) {
 	if feed = g.feedAt(requested); feed != "" {
 		return feed, true
 	}
-	_, own = g.parsePage(&http.Request{URL: requested})
+	_, own = g.parsePage(requested)
 	return "", own
 }
 
 // feedsAt returns the feed at a URL or, if it is a web page, its title and the feeds that it names.
-func (g *Gateway) feedsAt(r *http.Request, by urlRequest, u feedurl.URL) (title string, found []pages.Found, err error) {
+func (g *Gateway) feedsAt(r *door.Request, by urlRequest, u feedurl.URL) (title string, found []pages.Found, err error) {
 	from := g.clientOf(r, by)
-	if !by.hasToken && ofOtherSite(r) {
+	if !by.hasToken && r.OfOtherSite() {
 		return "", nil, errOtherSite
 	}
 	if refusal := g.access.authorize(from, u); refusal != nil && g.chosen[u.String()] == "" {
@@ -288,11 +296,11 @@ func sentence(reason string) string {
 }
 
 // found returns feeds that a site names, with the addresses here that the operator has chosen.
-func (g *Gateway) found(r *http.Request, feeds ...site.Feed) (list []pages.Found) {
+func (g *Gateway) found(r *door.Request, feeds ...site.Feed) (list []pages.Found) {
 	for _, f := range feeds {
 		found := pages.Found{URL: f.URL, Title: f.Title, Type: f.Type}
 		if path := g.chosen[f.URL]; path != "" {
-			found.Address = poller.SiteAddress(r) + basePath(r) + path
+			found.Address = r.SiteAddress() + basePath(r) + path
 		}
 		list = append(list, found)
 	}
@@ -301,13 +309,13 @@ func (g *Gateway) found(r *http.Request, feeds ...site.Feed) (list []pages.Found
 
 // serveSite answers a request by URL for a web page with a page that lists the feeds found there.
 // It reports false for any other error.
-func (g *Gateway) serveSite(w http.ResponseWriter, r *http.Request, req request, err error) bool {
+func (g *Gateway) serveSite(w http.ResponseWriter, r *door.Request, req request, err error) bool {
 	u, ok := errors.AsType[*cache.Unavailable](err)
 	if !ok || !g.access.shows(u.Site, req.named) || !g.hasPages() || !req.byURL {
 		return false
 	}
-	found := pages.Site{URL: feedurl.Shown(req.by.target), Title: u.Site.Title, Feeds: g.found(r, u.Site.Feeds...)}
-	g.pages.ServeSite(w, r, g.placeOf(r, req.by), found)
+	found := pages.Site{URL: feedurl.Redacted(req.by.target), Title: u.Site.Title, Feeds: g.found(r, u.Site.Feeds...)}
+	g.pages.ServeSite(w, *r, g.placeOf(r, req.by), found)
 	g.requests.Report(r, poller.ResultMoved, req.feed(), "")
 	return true
 }
@@ -332,8 +340,8 @@ func elsewhere(err error) bool {
 
 // serveProblem answers a browser with a page in place of a line of text. It reports false for other
 // clients, and if the site has a page for errors.
-func (g *Gateway) serveProblem(w http.ResponseWriter, r *http.Request, req request, e *poller.Refusal, elsewhere bool) bool {
-	if !g.hasPages() || !pages.WantsPage(r) || !req.by.hasToken && e.Handled(r, g.server) {
+func (g *Gateway) serveProblem(w http.ResponseWriter, r *door.Request, req request, e *door.Refusal, elsewhere bool) bool {
+	if !g.hasPages() || !pages.WantsPage(r.Request) || !req.by.hasToken && e.Handled(r) {
 		return false
 	}
 	e.Header(w.Header())
@@ -341,13 +349,13 @@ func (g *Gateway) serveProblem(w http.ResponseWriter, r *http.Request, req reque
 	if elsewhere {
 		site = req.by.target
 	}
-	g.pages.ServeProblem(w, r, g.placeOf(r, req.by), e.Status, sentence(e.Reason), site)
+	g.pages.ServeProblem(w, *r, g.placeOf(r, req.by), e.Status, sentence(e.Reason), site)
 	return true
 }
 
 // errNoFeed refuses files that are never feeds. Readers request an icon from the host of a feed,
 // which here is the gateway; polling a site for it would be useless.
-var errNoFeed error = &poller.Refusal{Status: http.StatusNotFound, Reason: "this is not the address of a feed"}
+var errNoFeed error = &door.Refusal{Status: http.StatusNotFound, Reason: "this is not the address of a feed"}
 
 // neverFeed reports whether a URL is that of a picture or of robots.txt.
 func neverFeed(u feedurl.URL) bool {

@@ -122,6 +122,7 @@ func TestFinder(t *testing.T) {
 			{"https://private.site.example/", "deny"},
 			{"https://site.example/favicon.ico", "not the address of a feed"},
 			{"https://nope.invalid/", "<bdi>nope.invalid: looking up the address"}, // in lower case
+			{"site.example:99999", "not the address of a site: its port is not between 1 and 65535."},
 			{"ftp://x/", "not the address of a site"},
 			{"mailto:x@y", "not the address of a site"},
 			{"@alice@mastodon.example", "not the address of a site"},

@@ -18,15 +18,17 @@ import (
 
 	"github.com/feedpollard/pollard/cache"
 	"github.com/feedpollard/pollard/cache/store"
+	"github.com/feedpollard/pollard/caddymodule/door"
 	"github.com/feedpollard/pollard/caddymodule/pages"
-	"github.com/feedpollard/pollard/caddymodule/poller"
 	"github.com/feedpollard/pollard/internal/feedurl"
 	"github.com/feedpollard/pollard/internal/readers"
 )
 
 // ServeHTTP serves the feed that a request is for, by path or by URL. Other requests go to the
 // next handler.
-func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler) error {
+func (g *Gateway) ServeHTTP(w http.ResponseWriter, received *http.Request, next caddyhttp.Handler) error {
+	in := door.Read(received)
+	r := &in
 	if g.serveHub(w, r) {
 		return nil
 	}
@@ -38,7 +40,7 @@ func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyht
 	req := g.parse(r)
 	isFeed := req.configured != "" || req.byURL
 	if !isFeed {
-		if page, ok := g.parsePage(r); ok {
+		if page, ok := g.parsePage(r.URL); ok {
 			return g.servePage(w, r, next, page)
 		}
 		if !req.by.hasToken { // other handlers would log the token
@@ -63,62 +65,24 @@ func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyht
 
 // serveHub answers a hub at a callback. It reports false for other requests: hubs are neither
 // `clients` nor have tokens, so this comes before all checks.
-func (g *Gateway) serveHub(w http.ResponseWriter, r *http.Request) bool {
+func (g *Gateway) serveHub(w http.ResponseWriter, r *door.Request) bool {
 	token, ok := strings.CutPrefix(r.URL.Path, cache.CallbackPath)
 	if !ok || token == "" {
 		return false
 	}
 	c, err := g.engine.Opened(r.Context())
 	if err != nil {
-		poller.RefusalOf(err).Write(w, r)
+		door.RefusalOf(err).Write(w, r.Request)
 		return true
 	}
 	skip := caddyhttp.GetVar(r.Context(), caddyhttp.LogSkipVar)
 	sent, done := g.hideToken(w, r)
-	if !c.ServeHub(sent, r, token) {
+	if !c.ServeHub(sent, r.Request, token) {
 		caddyhttp.SetVar(r.Context(), caddyhttp.LogSkipVar, skip)
 		return false
 	}
 	done()
 	return true
-}
-
-func (g *Gateway) serveFeed(w http.ResponseWriter, r *http.Request, req request) error {
-	feed, err := g.find(r, &req)
-	if err != nil {
-		return g.refuse(w, r, err, req)
-	}
-	o := cache.ServeOptions{Pointed: req.alias, Spent: req.waited} // the version of a configured feed may come from anywhere
-	if req.byURL {
-		o.May = g.mayServe
-		if req.named {
-			o.May = g.mayServeNamed
-		}
-		if !g.access.clients.any {
-			w.Header().Set("Cache-Control", "private") // the answer depends on the client
-		}
-	}
-	began := time.Now()
-	sent, err := serve(w, r, feed, o)
-	if err == nil {
-		g.requests.Sent(r, feed.Key(), sent)
-		g.engine.Answered(readers.Request{
-			Feed: feed.Key(), UserAgent: r.UserAgent(), Client: poller.ClientOf(r).Address, Status: sent.Status, Bytes: sent.Bytes,
-		})
-		return nil
-	}
-	u, ok := errors.AsType[*cache.Unavailable](err)
-	if ok && u.Moved != "" && feed.Resolve(r.Context()) != feed { // as its first poll has found out
-		req.waited += time.Since(began)
-		return g.serveFeed(w, r, req)
-	}
-	if ok && u.Queued && r.Context().Err() == nil {
-		return g.servePending(w, r, req, u)
-	}
-	if g.serveSite(w, r, req, err) {
-		return nil
-	}
-	return g.refuse(w, r, g.naming(err, req), req)
 }
 
 // request is what a request asks the gateway for.
@@ -142,11 +106,11 @@ func (q *request) feed() string {
 // oddTilde matches a path with a token in an odd spelling, such as /./~token and /%257Etoken.
 var oddTilde = regexp.MustCompile(`^/(?:~|%(?:25)*7[Ee])`)
 
-func (g *Gateway) parse(r *http.Request) (q request) {
+func (g *Gateway) parse(r *door.Request) (q request) {
 	if q.configured = g.paths[r.URL.Path]; q.configured != "" {
 		return q
 	}
-	q.by, q.byURL = parseByURL(r.URL, poller.OriginalURL(r))
+	q.by, q.byURL = parseByURL(r.URL, r.Sent)
 	switch {
 	case q.byURL:
 	case g.access.tokens == nil:
@@ -157,76 +121,62 @@ func (g *Gateway) parse(r *http.Request) (q request) {
 	return q
 }
 
-// passOn lets the next handler answer. If none writes a response, for which Caddy would send an
-// empty 200, it answers with the error.
-func (g *Gateway) passOn(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler, err error) error {
-	if answered, err := answeredBy(next, w, r); answered || err != nil {
-		return err
+func (g *Gateway) serveFeed(w http.ResponseWriter, r *door.Request, req request) error {
+	feed, err := g.find(r, &req)
+	if err != nil {
+		return g.refuse(w, r, err, req)
 	}
-	return g.refuse(w, r, err, request{})
-}
-
-// answeredBy reports whether the next handlers have written a response.
-func answeredBy(next caddyhttp.Handler, w http.ResponseWriter, r *http.Request) (bool, error) {
-	recorder := caddyhttp.NewResponseRecorder(w, nil, nil)
-	err := next.ServeHTTP(recorder, r)
-	return recorder.Status() != 0, err
-}
-
-// refuse answers with an error, through handle_errors if the site has it.
-func (g *Gateway) refuse(w http.ResponseWriter, r *http.Request, err error, req request) error {
-	e := *poller.RefusalOf(err)
-	if r.Context().Err() != nil {
-		e = poller.Refusal{Status: poller.StatusClientClosed, Reason: "the client left before the answer"}
+	o := cache.ServeOptions{Pointed: req.alias, Spent: req.waited} // the version of a configured feed may come from anywhere
+	if req.byURL {
+		o.May = g.mayServe
+		if req.named {
+			o.May = g.mayServeNamed
+		}
+		if !g.access.clients.any {
+			w.Header().Set("Cache-Control", "private") // the answer depends on the client
+		}
 	}
-	feed, hidden := req.feed(), g.mayHaveToken(r)
-	if hidden {
-		feed, e.Reason = withoutToken(feed), withoutToken(e.Reason)
+	var began time.Time // of the wait for a first poll
+	if !feed.Served() {
+		began = time.Now()
 	}
-	g.requests.Refused(r, e.Status, feed, e.Reason)
-	if req.configured != "" || req.byURL || req.by.hasToken {
-		w.Header().Set("Referrer-Policy", "no-referrer") // the URL may contain a token
-	}
-	if e.Status == http.StatusInternalServerError {
-		g.log.Error("serving a feed", zap.String("feed", feedurl.Redact(feed)), zap.Error(err))
-	} else if c := g.log.Check(zap.DebugLevel, "refused"); c != nil {
-		c.Write(zap.Int("status", e.Status), zap.String("reason", e.Reason), zap.String("feed", feedurl.Redact(feed)))
-	}
-	if g.serveProblem(w, r, req, &e, elsewhere(err)) {
+	sent, err := serve(w, r.Request, feed, o)
+	if err == nil {
+		g.requests.Sent(r, feed.Key(), sent)
+		g.engine.Answered(readers.Request{
+			Feed: feed.Key(), UserAgent: r.UserAgent(), Client: r.Client.Address, Status: sent.Status, Bytes: sent.Bytes,
+		})
 		return nil
 	}
-	if hidden || req.by.hasToken {
-		e.Write(w, r) // Caddy would log an error with the request's URL, token included
+	u, ok := errors.AsType[*cache.Unavailable](err)
+	if ok && u.Moved != "" && feed.Resolve(r.Context()) != feed { // as its first poll has found out
+		if !began.IsZero() {
+			req.waited += time.Since(began)
+		}
+		return g.serveFeed(w, r, req)
+	}
+	if ok && u.Queued && r.Context().Err() == nil {
+		return g.servePending(w, r, req, u)
+	}
+	if g.serveSite(w, r, req, err) {
 		return nil
 	}
-	return e.Answer(w, r, g.server)
+	return g.refuse(w, r, g.naming(err, req), req)
 }
 
-// serve serves a feed. A browser that shows it gets its charset, too.
-func serve(w http.ResponseWriter, r *http.Request, feed *cache.Feed, o cache.ServeOptions) (cache.Sent, error) {
-	if !pages.WantsPage(r) {
-		return feed.Serve(w, r, o)
-	}
-	shown := &charsetWriter{ResponseWriter: w}
-	defer shown.sendHeader(nil)
-	r = r.Clone(r.Context())
-	r.Header.Del("Accept-Encoding") // so that its first bytes are text
-	return feed.Serve(shown, r, o)
-}
-
-func (g *Gateway) find(r *http.Request, req *request) (*cache.Feed, error) {
+func (g *Gateway) find(r *door.Request, req *request) (*cache.Feed, error) {
 	if req.configured != "" {
 		if g.leadsBack(r, req.configured) {
-			return nil, &poller.Refusal{Status: http.StatusLoopDetected, Reason: "the URL of this feed is an address of this gateway, which polls itself: write the URL that the feed has at its site"}
+			return nil, &door.Refusal{Status: http.StatusLoopDetected, Reason: "the URL of this feed is an address of this gateway, which polls itself: write the URL that the feed has at its site"}
 		}
 		requested, feed, err := g.feed(r.Context(), req.configured)
 		req.alias = feed != requested
-		if err == nil && !mayBeOfOtherSite(r) {
+		if err == nil && !r.MayBeOfOtherSite() {
 			requested.Ask(0, false) // it is the operator's while it is configured
 		}
 		return feed, err
 	}
-	if !g.CORS && !req.by.hasToken && ofOtherSite(r) {
+	if !g.CORS && !req.by.hasToken && r.OfOtherSite() {
 		return nil, errOtherSite // before all that differs by feed
 	}
 	u, err := g.urlOf(r.Context(), req.by.target)
@@ -238,7 +188,7 @@ func (g *Gateway) find(r *http.Request, req *request) (*cache.Feed, error) {
 		return nil, refusal
 	}
 	if _, own := g.own(r, u); own {
-		return nil, &poller.Refusal{Status: http.StatusBadRequest, Reason: "not a feed URL: it leads back to this gateway"}
+		return nil, &door.Refusal{Status: http.StatusBadRequest, Reason: "not a feed URL: it leads back to this gateway"}
 	}
 	req.named = g.isNamed(u.String())
 	feed, err := g.feedFor(r, from, u)
@@ -258,7 +208,7 @@ func (g *Gateway) urlOf(ctx context.Context, target string) (feedurl.URL, error)
 
 // leadsBack reports whether the URL of a configured feed leads to itself at this gateway, under the name
 // of the request, as in a poll of such a feed.
-func (g *Gateway) leadsBack(r *http.Request, configured string) bool {
+func (g *Gateway) leadsBack(r *door.Request, configured string) bool {
 	if _, rest, _ := strings.Cut(configured, "://"); !strings.HasPrefix(rest, r.Host) {
 		return false // most requests end here
 	}
@@ -277,13 +227,14 @@ func (g *Gateway) leadsBack(r *http.Request, configured string) bool {
 
 // feedFor returns the feed at a URL that the client may request. A feed that is not known yet is
 // added, if this request may add one.
-func (g *Gateway) feedFor(r *http.Request, from client, u feedurl.URL) (*cache.Feed, error) {
+func (g *Gateway) feedFor(r *door.Request, from client, u feedurl.URL) (*cache.Feed, error) {
 	requested, feed, err := g.feed(r.Context(), u.String())
 	if err != nil {
 		return nil, err
 	}
-	owner, asks := g.access.ownerOf(g.engine, from, u.String()), from.hasToken || !mayBeOfOtherSite(r)
+	asks := from.hasToken || !r.MayBeOfOtherSite()
 	if feed.New() {
+		owner := g.access.ownerOf(g.engine, from, u.String())
 		if neverFeed(u) {
 			return nil, errNoFeed
 		}
@@ -291,20 +242,20 @@ func (g *Gateway) feedFor(r *http.Request, from client, u feedurl.URL) (*cache.F
 			return nil, errOtherSite
 		}
 		if owner == store.Any && len(u.String()) > maxPublicURL {
-			return nil, &poller.Refusal{
+			return nil, &door.Refusal{
 				Status: http.StatusBadRequest, Reason: fmt.Sprintf("the URL of a new feed is %d bytes at most; use an address with a `token`", maxPublicURL),
 			}
 		}
 		if owner == store.Any && g.engine.Crowded() {
-			return nil, &poller.Refusal{
+			return nil, &door.Refusal{
 				Status: http.StatusServiceUnavailable, RetryAfter: time.Hour,
 				Reason: "this gateway has no room for new feeds; feeds that it already has are still served",
 			}
 		}
 		if wait := g.engine.NewFeeds.Take(owner, from.Address, time.Now()); wait > 0 {
-			return nil, &poller.Refusal{
+			return nil, &door.Refusal{
 				Status: http.StatusTooManyRequests, RetryAfter: wait,
-				Reason: "your network has requested too many new feeds; feeds that the gateway already has are still served",
+				Reason: "too many new feeds have been requested; feeds that the gateway already has are still served",
 			}
 		}
 	}
@@ -321,7 +272,7 @@ func (g *Gateway) feedFor(r *http.Request, from client, u feedurl.URL) (*cache.F
 	return feed, nil
 }
 
-// maxPublicURL is the longest URL of a feed that a public network may add, in bytes: records of strangers'
+// maxPublicURL is the longest URL of a feed that a stranger may add, in bytes: records of strangers'
 // feeds are small.
 const maxPublicURL = 2048
 
@@ -340,7 +291,7 @@ func noSuchPath(path string) error {
 	if prefix, url, found := strings.Cut(path, "/http"); found && strings.Contains(url, ":/") {
 		reason += fmt.Sprintf("; for feeds by URL below %s/, the gateway has to be in handle_path %[1]s/*", prefix)
 	}
-	return &poller.Refusal{Status: http.StatusNotFound, Reason: reason}
+	return &door.Refusal{Status: http.StatusNotFound, Reason: reason}
 }
 
 // feed returns a feed. It waits for an engine that is starting.
@@ -355,8 +306,20 @@ func (g *Gateway) feed(ctx context.Context, canonical string) (requested, feed *
 	return requested, requested.Resolve(ctx), nil
 }
 
+// serve serves a feed. A browser that shows it gets its charset, too.
+func serve(w http.ResponseWriter, r *http.Request, feed *cache.Feed, o cache.ServeOptions) (cache.Sent, error) {
+	if !pages.WantsPage(r) {
+		return feed.Serve(w, r, o)
+	}
+	shown := &charsetWriter{ResponseWriter: w}
+	defer shown.sendHeader(nil)
+	r = r.Clone(r.Context())
+	r.Header.Del("Accept-Encoding") // so that its first bytes are text
+	return feed.Serve(shown, r, o)
+}
+
 // answerMethod answers methods other than GET and HEAD.
-func (g *Gateway) answerMethod(w http.ResponseWriter, r *http.Request, req request) error {
+func (g *Gateway) answerMethod(w http.ResponseWriter, r *door.Request, req request) error {
 	h := w.Header()
 	allowed := "GET, HEAD"
 	if g.CORS {
@@ -371,5 +334,50 @@ func (g *Gateway) answerMethod(w http.ResponseWriter, r *http.Request, req reque
 		w.WriteHeader(http.StatusNoContent)
 		return nil
 	}
-	return g.refuse(w, r, &poller.Refusal{Status: http.StatusMethodNotAllowed, Reason: "a feed can be read with GET or HEAD only"}, req)
+	return g.refuse(w, r, &door.Refusal{Status: http.StatusMethodNotAllowed, Reason: "a feed can be read with GET or HEAD only"}, req)
+}
+
+// passOn lets the next handler answer. If none writes a response, for which Caddy would send an
+// empty 200, it answers with the error.
+func (g *Gateway) passOn(w http.ResponseWriter, r *door.Request, next caddyhttp.Handler, err error) error {
+	if answered, err := answeredBy(next, w, r.Request); answered || err != nil {
+		return err
+	}
+	return g.refuse(w, r, err, request{})
+}
+
+// answeredBy reports whether the next handlers have written a response.
+func answeredBy(next caddyhttp.Handler, w http.ResponseWriter, r *http.Request) (bool, error) {
+	recorder := caddyhttp.NewResponseRecorder(w, nil, nil)
+	err := next.ServeHTTP(recorder, r)
+	return recorder.Status() != 0, err
+}
+
+// refuse answers with an error, through handle_errors if the site has it.
+func (g *Gateway) refuse(w http.ResponseWriter, r *door.Request, err error, req request) error {
+	e := *door.RefusalOf(err)
+	if r.Context().Err() != nil {
+		e = door.Refusal{Status: door.StatusClientClosed, Reason: "the client left before the answer"}
+	}
+	feed, hidden := req.feed(), g.mayHaveToken(r)
+	if hidden {
+		feed, e.Reason = withoutToken(feed), withoutToken(e.Reason)
+	}
+	g.requests.Refused(r, feed, &e)
+	if req.configured != "" || req.byURL || req.by.hasToken {
+		w.Header().Set("Referrer-Policy", "no-referrer") // the URL may contain a token
+	}
+	if e.Status == http.StatusInternalServerError {
+		g.log.Error("serving a feed", zap.String("feed", feedurl.Redact(feed)), zap.Error(err))
+	} else if c := g.log.Check(zap.DebugLevel, "refused"); c != nil {
+		c.Write(zap.Int("status", e.Status), zap.String("reason", e.Reason), zap.String("feed", feedurl.Redact(feed)))
+	}
+	if g.serveProblem(w, r, req, &e, elsewhere(err)) {
+		return nil
+	}
+	if hidden || req.by.hasToken {
+		e.Write(w, r.Request) // Caddy would log an error with the request's URL, token included
+		return nil
+	}
+	return e.Answer(w, r)
 }

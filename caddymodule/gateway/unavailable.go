@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/feedpollard/pollard/cache"
+	"github.com/feedpollard/pollard/caddymodule/door"
 	"github.com/feedpollard/pollard/caddymodule/poller"
 	"github.com/feedpollard/pollard/internal/feedurl"
 )
@@ -19,7 +20,7 @@ import (
 // servePending answers for a feed whose first poll waits for other polls of its host: with an
 // empty feed that may not be stored. After an import of a hundred subscriptions of one host,
 // readers would show an error for each of them, many until the next day.
-func (g *Gateway) servePending(w http.ResponseWriter, r *http.Request, req request, u *cache.Unavailable) error {
+func (g *Gateway) servePending(w http.ResponseWriter, r *door.Request, req request, u *cache.Unavailable) error {
 	shown := html.EscapeString(feedurl.Redact(req.feed())) // readers keep the title, so it must not contain a token
 	body := fmt.Sprintf(`<?xml version="1.0" encoding="UTF-8"?>
 <rss version="2.0"><channel><title>%s</title><link>%s</link><description>%s</description></channel></rss>`, shown, shown, html.EscapeString(u.Reason))

@@ -19,8 +19,9 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"github.com/feedpollard/pollard/caddymodule/door"
 	"github.com/feedpollard/pollard/caddymodule/internal/stage"
-	"github.com/feedpollard/pollard/caddymodule/poller"
+	"github.com/feedpollard/pollard/caddymodule/pages"
 	"github.com/feedpollard/pollard/internal/feedurl"
 	"github.com/feedpollard/pollard/upstream"
 )
@@ -165,7 +166,7 @@ func (g *canaryGateway) may(v canaryViewer, feed int) bool {
 }
 
 func (g *canaryGateway) client(v canaryViewer) client {
-	c := client{Client: poller.Client{Address: netip.MustParseAddr(v.address)}, hasToken: v.token != "", token: g.access.tokenOf(strings.TrimPrefix(v.at, "/~"))}
+	c := client{Client: door.Client{Address: netip.MustParseAddr(v.address)}, hasToken: v.token != "", token: g.access.tokenOf(strings.TrimPrefix(v.at, "/~"))}
 	c.named = g.access.clients.name(c)
 	return c
 }
@@ -186,7 +187,10 @@ func checkViewer(t *testing.T, g *canaryGateway, v canaryViewer, feeds int, aske
 		from := i != 1 || g.access.checkURL(feedurl.MustParse(target), g.named[1]) == nil
 		visible[i] = (g.may(v, i) && from || byPath) && (g.named[i] || kind != "" && asked[kind][i])
 	}
-	targets := []string{"/", "/-/feeds", "/-/feeds?limit=1000&state=unread", "/-/feeds?q=canary", "/-/readers", "/-/savings", "/-/incidents", "/-/about", "/-/none"}
+	targets := []string{"/", "/-/feeds?limit=1000&state=unread", "/-/feeds?q=canary", "/-/opml?asked", "/-/opml?direct", "/-/opml?asked&direct", "/-/none"}
+	for _, name := range pages.Names() {
+		targets = append(targets, "/-/"+name)
+	}
 	for i := range feeds {
 		targets = append(targets, "/-/feeds?url="+url.QueryEscape(canaryURL(i)), "/-/feeds?q="+wordOf("f", i))
 	}

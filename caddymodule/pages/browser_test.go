@@ -23,6 +23,7 @@ import (
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
 
+	"github.com/feedpollard/pollard/caddymodule/door"
 	"github.com/feedpollard/pollard/caddymodule/internal/browser"
 	"github.com/feedpollard/pollard/internal/status"
 )
@@ -40,18 +41,18 @@ func serve(t *testing.T, p *Pages, at Place) *httptest.Server {
 			at.Home, at.Below, at.Gateway, at.Token, path = "/~secret/", "/~secret/-/", at.Gateway+"~secret/", true, "/"+rest
 		}
 		if strings.HasPrefix(path, "/https://none.example/") {
-			p.ServeProblem(w, r, at, 502, "The URL gives an HTML page, not a feed.", path[1:])
+			p.ServeProblem(w, door.Read(r), at, 502, "The URL gives an HTML page, not a feed.", path[1:])
 			return
 		}
 		if strings.HasPrefix(path, "/https://") {
-			p.ServeSite(w, r, at, Site{URL: "https://blog.example/", Title: "Notes from the river", Feeds: []Found{{URL: "https://blog.example/posts/feed-0.xml", Title: "All posts", Type: "application/atom+xml"}}})
+			p.ServeSite(w, door.Read(r), at, Site{URL: "https://blog.example/", Title: "Notes from the river", Feeds: []Found{{URL: "https://blog.example/posts/feed-0.xml", Title: "All posts", Type: "application/atom+xml"}}})
 			return
 		}
 		if name, ok := strings.CutPrefix(path, atShield.Below); ok {
-			shield.ServeHTTP(w, r, atShield, name)
+			shield.ServeHTTP(w, door.Read(r), atShield, name)
 			return
 		}
-		p.ServeHTTP(w, r, at, strings.TrimPrefix(strings.TrimPrefix(path, "/"), "-/"))
+		p.ServeHTTP(w, door.Read(r), at, strings.TrimPrefix(strings.TrimPrefix(path, "/"), "-/"))
 	})
 	server.Start()
 	t.Cleanup(server.Close)
@@ -260,11 +261,19 @@ func TestInBrowser(t *testing.T) {
 	}
 }
 
-// everyPage is one address of each kind of page.
-var everyPage = []struct{ name, path string }{
-	{"home", "/"}, {"found", "/?find=https://blog.example/"}, {"feeds", "/-/feeds"}, {"failing", "/-/feeds?state=failing&sort=failures"},
-	{"feed", "/-/feeds?url=https%3A%2F%2Fblog.example%2Fposts%2Ffeed-0.xml"}, {"readers", "/status/readers"}, {"savings", "/-/savings"},
-	{"about", "/-/about"}, {"site", "/https://blog.example/"}, {"problem", "/-/nothing"}, {"error", "/https://none.example/article"},
+// everyPage returns one address of each kind of page.
+func everyPage() (paths []string) {
+	for _, name := range pageNames() {
+		switch {
+		case notHTML[name]:
+		case routes[name].shield:
+			paths = append(paths, "/status/"+name)
+		default:
+			paths = append(paths, "/-/"+name)
+		}
+	}
+	return append(paths, "/?find=https://blog.example/", "/-/feeds?state=failing&sort=failures",
+		"/-/feeds?url=https%3A%2F%2Fblog.example%2Fposts%2Ffeed-0.xml", "/https://blog.example/", "/-/nothing", "/https://none.example/article")
 }
 
 // axeVersion is pinned: another one may find more, and that is for a person to look at.
@@ -280,8 +289,8 @@ func checkAccessibility(t *testing.T, b *tab, base string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, page := range everyPage {
-		b.open(t, base+page.path)
+	for _, path := range everyPage() {
+		b.open(t, base+path)
 		get(t, b, chromedp.Evaluate[chromedp.Void](string(axe)+";0"))
 		for scheme, rules := range map[string]string{"light": "{}", "dark": `{runOnly: ["color-contrast"]}`} {
 			b.colours(t, scheme)
@@ -293,10 +302,10 @@ func checkAccessibility(t *testing.T, b *tab, base string) {
 				Bad    []string
 			}
 			if err := json.Unmarshal([]byte(found), &result); err != nil || result.Passes < 1 || scheme == "light" && result.Passes < 10 {
-				t.Fatalf("axe-core on %s: %s (%v)", page.path, found, err)
+				t.Fatalf("axe-core on %s: %s (%v)", path, found, err)
 			}
 			for _, violation := range result.Bad {
-				t.Errorf("%s, %s: %s", page.path, scheme, violation)
+				t.Errorf("%s, %s: %s", path, scheme, violation)
 			}
 		}
 	}

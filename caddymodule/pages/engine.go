@@ -93,8 +93,8 @@ func complete(f status.Feed, v *Viewer) status.Feed {
 	}
 	redirected := f.Validators.URL != feedurl.Redact(string(f.URL))
 	key := string(f.URL)
-	f.Alias = feedurl.Shown(v.reachable(key, string(f.Alias))) // before the reason, which names it
-	f.SiteFeeds = slices.DeleteFunc(f.SiteFeeds, func(u feedurl.Shown) bool { return v.reachable(key, string(u)) != string(u) })
+	f.Alias = feedurl.Redacted(v.reachable(key, string(f.Alias))) // before the reason, which names it
+	f.SiteFeeds = slices.DeleteFunc(f.SiteFeeds, func(u feedurl.Redacted) bool { return v.reachable(key, string(u)) != string(u) })
 	f = poller.Complete(f)
 	if redirected {
 		f.Validators.URL = v.reachable(key, f.Validators.URL)
@@ -135,7 +135,7 @@ func all(ctx context.Context, c *cache.Cache, v *Viewer) iter.Seq2[status.Feed, 
 				f.Address = v.Address(string(f.URL))
 			}
 			f.Pause = nil
-			f.URL = feedurl.Shown(poller.ReadersURL(string(f.URL)))
+			f.URL = feedurl.Redacted(poller.ReadersURL(string(f.URL)))
 			if !yield(f, err) || err != nil {
 				return
 			}
@@ -229,7 +229,7 @@ func (e *engineSource) Savings(ctx context.Context, v *Viewer, limit int) (statu
 	traffic := e.engine.Traffic(ctx, counted, named)
 	saved := status.Savings{Total: traffic.Total, Days: []status.DayTraffic{}, Origins: []status.OriginTraffic{}}
 	for origin, t := range traffic.Origins {
-		saved.Origins = append(saved.Origins, status.OriginTraffic{Origin: feedurl.Shown(origin), Traffic: t})
+		saved.Origins = append(saved.Origins, status.OriginTraffic{Origin: feedurl.Redacted(origin), Traffic: t})
 	}
 	slices.SortFunc(saved.Origins, byWhatWasSpared)
 	saved.Origins = saved.Origins[:min(len(saved.Origins), limit)]

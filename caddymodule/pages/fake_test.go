@@ -6,13 +6,14 @@ package pages
 import (
 	"context"
 	"fmt"
-	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/feedpollard/pollard/cache"
+	"github.com/feedpollard/pollard/caddymodule/door"
 	"github.com/feedpollard/pollard/internal/feedurl"
 	"github.com/feedpollard/pollard/internal/status"
 	"github.com/feedpollard/pollard/policy"
@@ -40,7 +41,7 @@ func (s *fakeSource) Trouble(*Viewer) status.Trouble { return s.trouble }
 // row is what a scan over all feeds reads of one.
 func (s *fakeSource) row(i int) status.Feed {
 	f := status.Feed{
-		ID: fmt.Sprintf("%032x", uint64(i)*0x9E3779B97F4A7C15), URL: feedurl.Shown(fmt.Sprintf("https://blog.example/posts/feed-%d.xml", i)),
+		ID: fmt.Sprintf("%032x", uint64(i)*0x9E3779B97F4A7C15), URL: feedurl.Redacted(fmt.Sprintf("https://blog.example/posts/feed-%d.xml", i)),
 		State: status.StateFresh, NextPoll: s.now.Add(time.Duration(i%1400+3) * time.Minute), Winner: policy.HintMaxAge,
 	}
 	switch i % 97 {
@@ -174,9 +175,9 @@ func newPages(t testing.TB, size int) (*Pages, *fakeSource, Place) {
 		Contact: "https://example.com/about", UserAgent: "Pollard/1.0 (+https://example.com/about; 14 subscribers)",
 		MinInterval: time.Hour, MaxInterval: 24 * time.Hour, Spacing: 2 * time.Second, Concurrency: 1,
 	}}
-	p.Discover = func(_ *http.Request, address string) (Site, error) {
+	p.Discover = func(_ *door.Request, address string) (Site, error) {
 		if !strings.Contains(address, "blog.example") {
-			return Site{URL: feedurl.Shown(address), Problem: "This site names no feeds."}, nil
+			return Site{URL: feedurl.Redacted(address), Problem: "This site names no feeds."}, nil
 		}
 		return Site{URL: "https://blog.example/", Title: "Notes from the river", Feeds: []Found{
 			{URL: string(source.row(0).URL), Title: "Notes from the river", Type: "application/atom+xml"},
@@ -191,4 +192,20 @@ func ofShield(p *Pages) (*Pages, Place) {
 	shield := *p
 	shield.Publisher = func(context.Context) Publisher { return Publisher{} }
 	return &shield, Place{Home: "/status/", Below: "/status/", Member: true}
+}
+
+// pageNames are the names of all pages that GET serves, files left out.
+func pageNames() []string {
+	return slices.DeleteFunc(Names(), func(name string) bool { return routes[name].get == nil || strings.Contains(name, ".") })
+}
+
+// notHTML are the pages that are for programs. A browser test of them would say nothing.
+var notHTML = map[string]bool{pageOPML: true, pageIncidents: true}
+
+// homeOf returns the pages that have the page of a name, those of a gateway or of a shield, and where they are.
+func homeOf(name string, p *Pages, at Place) (*Pages, Place) {
+	if routes[name].shield {
+		return ofShield(p)
+	}
+	return p, at
 }

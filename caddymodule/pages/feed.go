@@ -39,20 +39,10 @@ func (c feedContent) Unsaid() string {
 }
 
 // Remedy says what a person can do about a feed that fails, or nothing.
-func (c feedContent) Remedy() string {
-	switch {
-	case c.Failures == 0, c.Site, c.LastFailure == policy.FailureChallenge, c.LastFailure == policy.FailureForbidden,
-		c.LastFailure == policy.FailureNotShared, c.LastFailure == policy.FailureTLS, strings.Contains(c.LastError, ", though "), strings.Contains(c.LastError, ", which "):
-		return "" // the error says it
-	case c.LastStatus == http.StatusNotFound, c.LastStatus == http.StatusGone, c.LastFailure == policy.FailureNotFeed:
-		return lookElsewhere
-	case c.LastStatus >= http.StatusInternalServerError, c.LastStatus == 0 && c.LastFailure != policy.FailureProtocol:
-		return "If the site comes back, nothing needs to be done: polls go on."
-	}
-	return ""
-}
+func (c feedContent) Remedy() string { return c.Feed.Remedy() }
 
-const lookElsewhere = "The feed may have another address now: look for it at the site."
+// Meaning describes a hint to the people who see the page.
+func (c feedContent) Meaning(hint string) string { return c.Feed.Meaning(hint) }
 
 // Terms are the terms of the decision, those that were used first.
 func (c feedContent) Terms() []policy.Term {
@@ -137,6 +127,6 @@ func (p *Pages) refresh(v *visit) error {
 	if _, told := outcomes[result]; !told {
 		result = status.ResultFailed
 	}
-	http.Redirect(v.w, v.r, v.at.feedAddress(feedurl.Shown(which.URL), which.ID)+"&polled="+string(result), http.StatusSeeOther)
+	http.Redirect(v.w, v.r.Request, v.at.feedAddress(feedurl.Redacted(which.URL), which.ID)+"&polled="+string(result), http.StatusSeeOther)
 	return nil
 }

@@ -9,7 +9,7 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/feedpollard/pollard/caddymodule/poller"
+	"github.com/feedpollard/pollard/caddymodule/door"
 	"github.com/feedpollard/pollard/internal/feedurl"
 )
 
@@ -17,7 +17,7 @@ import (
 //
 // Browsers say which site a request is from (W3C Fetch Metadata), but over plain HTTP only to localhost.
 // There they name the origin of each form. A request with neither comes from a program.
-func ofOtherSite(r *http.Request) *problem {
+func ofOtherSite(r *door.Request) *problem {
 	refused := &problem{status: http.StatusForbidden, Text: "This form was sent by another site.", More: "Nothing was done. Go to the page itself and try again."}
 	origin := r.Header.Get("Origin")
 	switch site := r.Header.Get("Sec-Fetch-Site"); {
@@ -25,12 +25,12 @@ func ofOtherSite(r *http.Request) *problem {
 		return nil
 	case site != "":
 		return refused
-	case r.Header["Origin"] == nil, poller.OwnOrigin(r, origin):
+	case r.Header["Origin"] == nil, r.OwnOrigin(origin):
 		return nil
 	}
-	host, forwarded := poller.Hosts(r)
-	if forwarded != "" {
-		host += " and " + forwarded
+	host := r.Host
+	if r.Forwarded != "" {
+		host += " and " + r.Forwarded
 	}
 	if origin != "null" {
 		refused.More = fmt.Sprintf("Nothing was done. It came from %s, and was sent to %s. If that is one site, the proxy in front of it has to pass on Host.",

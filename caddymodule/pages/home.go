@@ -54,14 +54,14 @@ func (p *Pages) home(v *visit) error {
 		c.Chosen = chosen[:min(len(chosen), maxChosen)]
 		c.More = len(chosen) - len(c.Chosen)
 	}
-	if c.Find == "" || !isPage(v.r) {
+	if c.Find == "" || !isPage(v.r.Request) {
 		return p.answer(v, http.StatusOK, "home", "Home", c, c)
 	}
 	if len(c.Find) > maxFind {
 		c.Find, c.Site = "", &Site{Problem: "That address is too long."}
 		return p.answer(v, http.StatusBadRequest, "home", "Home", c, c)
 	}
-	site, err := p.Discover(v.r, c.Find)
+	site, err := p.Discover(&v.r, c.Find)
 	if err != nil {
 		return err
 	}

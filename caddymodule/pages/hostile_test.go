@@ -4,7 +4,8 @@
 package pages
 
 import (
-	"net/http"
+	"encoding/xml"
+	"io"
 	"net/http/httptest"
 	"strings"
 	"testing"
@@ -12,6 +13,7 @@ import (
 
 	"golang.org/x/net/html"
 
+	"github.com/feedpollard/pollard/caddymodule/door"
 	"github.com/feedpollard/pollard/policy"
 
 	"github.com/feedpollard/pollard/internal/feedurl"
@@ -39,7 +41,7 @@ var hostile = []string{
 // inhabit returns pages in which a text stands in every place that can have one.
 func inhabit(t *testing.T, text string) (*Pages, Place) {
 	p, source, at := newPages(t, 3)
-	address := feedurl.Shown("https://x.example/" + text)
+	address := feedurl.Redacted("https://x.example/" + text)
 	when := time.Now().Add(time.Hour)
 	reader := status.Reader{
 		Family: text, UserAgent: text + " 2", Network: text, Counts: status.Counts{Requests: 1, Bytes: 1}, Score: text, Reasons: []string{text},
@@ -47,6 +49,7 @@ func inhabit(t *testing.T, text string) (*Pages, Place) {
 	feed := status.Feed{
 		ID: text, URL: address, Title: text, State: status.State(text), NextPoll: when, Winner: text,
 		Reason: status.Reason{{Text: text}, {Text: text, At: when}}, VersionSince: when.Add(-time.Hour), Polls: []status.Poll{{At: when, Result: status.Result(text)}},
+		Incident: &status.Incident{Kind: status.IncidentFailing, Began: when.Add(-25 * time.Hour), Cause: text},
 	}
 	one := feed
 	one.Alias, one.LastPoll, one.LastResult, one.LastError = address, when, status.Result(text), text
@@ -69,14 +72,16 @@ func inhabit(t *testing.T, text string) (*Pages, Place) {
 		return status.Readers{Requests: 1, Readers: 1, Families: []status.Reader{reader}}, nil
 	}
 	source.saved = func() (status.Savings, error) {
-		return status.Savings{Total: status.Traffic{Requests: 2}, Days: []status.DayTraffic{{Day: when}}, Origins: []status.OriginTraffic{{Origin: feedurl.Shown(text)}}}, nil
+		return status.Savings{Total: status.Traffic{Requests: 2}, Days: []status.DayTraffic{{Day: when}}, Origins: []status.OriginTraffic{{Origin: feedurl.Redacted(text)}}}, nil
 	}
 	p.Poller = Poller{Contact: text, UserAgent: text}
 	p.Version = text
-	p.Discover = func(*http.Request, string) (Site, error) {
+	p.Discover = func(*door.Request, string) (Site, error) {
 		return Site{URL: address, Title: text, Problem: text, Feeds: []Found{{URL: "https://x.example/" + text, Title: text, Type: text}}}, nil
 	}
-	at.Gateway = "http://feeds.home.arpa/" + text // of a Host field
+	at.Chosen = func() ([]status.Feed, error) {
+		return []status.Feed{{URL: address, Address: "http://feeds.home.arpa/f.xml", Title: text, State: status.StateFresh}}, nil
+	}
 	return p, at
 }
 
@@ -88,10 +93,10 @@ func TestHostileText(t *testing.T) {
 	for _, text := range hostile {
 		p, at := inhabit(t, text)
 		escaped := strings.NewReplacer("%", "%25", "&", "%26", "#", "%23", "+", "%2B", " ", "+", "\x00", "%00", "\r", "%0D", "\n", "%0A", "\x1b", "%1B", "\xff", "%FF", "\xfe", "%FE", "\xc0", "%C0", "\xaf", "%AF").Replace(text[:min(len(text), 150)])
-		for _, target := range []string{"", "?find=" + escaped, "feeds", "feeds?q=" + escaped, "feeds?after=" + escaped, "feeds?url=" + escaped + "&polled=" + escaped, "feeds?id=" + escaped, "savings", "about", "readers"} {
-			p, at := p, at
-			if target == "readers" {
-				p, at = ofShield(p)
+		for _, target := range append(pageNames(), "?find="+escaped, "feeds?q="+escaped, "feeds?after="+escaped, "feeds?url="+escaped+"&polled="+escaped, "feeds?id="+escaped) {
+			p, at := homeOf(target, p, at)
+			if !notHTML[target] {
+				at.Gateway = "http://feeds.home.arpa/" + text // of a Host field
 			}
 			w := ask(p, at, "GET", target)
 			if w.Code != 200 && w.Code != 404 {
@@ -100,19 +105,27 @@ func TestHostileText(t *testing.T) {
 			if body := w.Body.String(); !strings.Contains(body, "zebra") {
 				t.Errorf("%s does not show %q", target, text)
 			}
-			checkMarkup(t, target, text, w)
+			if notHTML[target] {
+				checkXML(t, target, text, w)
+			} else {
+				checkMarkup(t, target, text, w)
+			}
 			if w.Header().Get("Set-Cookie") != "" {
 				t.Errorf("%s with %q sets a cookie", target, text)
 			}
 		}
-		for _, target := range []string{"feeds", "feeds?url=x", "savings"} {
+		for _, target := range append(pageNames(), "feeds?url=x") {
+			if !routes[strings.TrimSuffix(target, "?url=x")].json {
+				continue
+			}
+			p, at := homeOf(target, p, at)
 			if w := ask(p, at, "GET", target, accept("application/json")); w.Code != 200 || strings.ContainsAny(w.Body.String(), "<>") {
 				t.Errorf("%s as JSON with %q: %d", target, text, w.Code)
 			}
 		}
 		w := httptest.NewRecorder()
 		site, _ := p.Discover(nil, "")
-		p.ServeSite(w, httptest.NewRequest("GET", "/", nil), at, site)
+		p.ServeSite(w, door.Read(httptest.NewRequest("GET", "/", nil)), at, site)
 		checkMarkup(t, "site", text, w)
 	}
 }
@@ -176,12 +189,39 @@ func checkMarkup(t *testing.T, target, text string, w *httptest.ResponseRecorder
 	}
 }
 
+// checkXML reports whatever in a document for programs is not of our making.
+func checkXML(t *testing.T, target, text string, w *httptest.ResponseRecorder) {
+	t.Helper()
+	ours := words("opml head title body outline feed id updated author name link entry summary text type xmlUrl version href rel xmlns")
+	d := xml.NewDecoder(w.Body)
+	for {
+		token, err := d.Token()
+		if err == io.EOF {
+			return
+		}
+		if err != nil {
+			t.Fatalf("%s with %.80q: %v", target, text, err)
+		}
+		switch token := token.(type) {
+		case xml.StartElement:
+			for _, a := range append(token.Attr, xml.Attr{Name: token.Name}) {
+				if !ours[a.Name.Local] {
+					t.Errorf("%s with %.80q: <%s> has %s", target, text, token.Name.Local, a.Name.Local)
+				}
+			}
+		case xml.Comment, xml.Directive:
+			t.Errorf("%s with %.80q: %T", target, text, token)
+		}
+	}
+}
+
 // Hidden parts of a URL are not in pages, links and records.
 func TestSecrets(t *testing.T) {
 	p, source, at := newPages(t, 3)
 	const secret = "hunter2"
-	address := feedurl.Shown("https://bob:" + secret + "@x.example/f?token=" + secret)
-	feed := status.Feed{ID: "0a1b", URL: address, State: status.StateFresh, NextPoll: time.Now().Add(time.Hour)}
+	address := feedurl.Redacted("https://bob:" + secret + "@x.example/f?token=" + secret)
+	feed := status.Feed{ID: "0a1b", URL: address, State: status.StateFresh, NextPoll: time.Now().Add(time.Hour),
+		Incident: &status.Incident{Kind: status.IncidentFailing, Began: time.Now().Add(-25 * time.Hour)}}
 	source.list = func(q status.Query) (status.FeedList, error) {
 		return status.Select(func(yield func(status.Feed, error) bool) {
 			if other := (status.Feed{ID: "ff", URL: "https://z.example/", State: status.StateFresh}); yield(feed, nil) {
@@ -196,10 +236,14 @@ func TestSecrets(t *testing.T) {
 	source.saved = func() (status.Savings, error) {
 		return status.Savings{Total: status.Traffic{Requests: 1}, Origins: []status.OriginTraffic{{Origin: "https://bob:" + secret + "@x.example"}}}, nil
 	}
-	for _, target := range []string{"feeds?limit=1", "feeds?limit=1&sort=name", "feeds?q=x.example", "feeds?id=0a1b", "savings"} {
+	at.Chosen = func() ([]status.Feed, error) { return []status.Feed{feed}, nil }
+	hasNone := map[string]bool{"": true, "about": true, "readers": true, "opml": true} // of these URLs: a list leaves out secret ones
+	for _, target := range append(pageNames(), "feeds?limit=1", "feeds?limit=1&sort=name", "feeds?q=x.example", "feeds?id=0a1b", "opml?asked", "opml?asked&direct") {
+		name, _, _ := strings.Cut(target, "?")
 		for _, kind := range []string{"text/html", "application/json"} {
+			p, at := homeOf(target, p, at)
 			w := ask(p, at, "GET", target, accept(kind))
-			if w.Code != 200 || strings.Contains(w.Body.String(), secret) || !strings.Contains(w.Body.String(), "x.example") {
+			if shows := strings.Contains(w.Body.String(), "x.example"); w.Code != 200 || strings.Contains(w.Body.String(), secret) || !shows && !hasNone[name] {
 				t.Errorf("%s as %s: %d %s", target, kind, w.Code, w.Body)
 			}
 		}

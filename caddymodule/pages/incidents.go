@@ -109,6 +109,6 @@ func (v *visit) serveVersion(contentType string, body []byte, updated string) er
 		response.WriteNotModified(v.w, v.r.Header, now)
 		return nil
 	}
-	response.Write(v.w, v.r, &version.Representation{Tag: described.Tag, Coding: version.Identity, Size: int64(len(body)), Parts: [][]byte{body}}, now)
+	response.Write(v.w, v.r.Request, &version.Representation{Tag: described.Tag, Coding: version.Identity, Size: int64(len(body)), Parts: [][]byte{body}}, now)
 	return nil
 }

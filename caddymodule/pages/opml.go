@@ -58,7 +58,7 @@ func (p *Pages) subscriptions(v *visit) error {
 	if v.r.URL.Query().Has("asked") {
 		h.Set("Content-Disposition", `attachment; filename="pollard.opml"`)
 	}
-	http.ServeContent(v.w, v.r, "", time.Time{}, bytes.NewReader(text))
+	http.ServeContent(v.w, v.r.Request, "", time.Time{}, bytes.NewReader(text))
 	return nil
 }
 
@@ -80,7 +80,7 @@ func (p *Pages) outlines(v *visit, asked, direct bool) (list []opml.Outline, err
 	listed := make(map[string]bool)
 	at := func(o *opml.Outline) bool { // gives a feed its address
 		f, has := chosen[o.URL]
-		if listed[o.URL] || direct && has || !has && !feedurl.Shown(o.URL).Open() {
+		if listed[o.URL] || direct && has || !has && !feedurl.Redacted(o.URL).Open() {
 			return false
 		}
 		listed[o.URL] = true
@@ -130,7 +130,7 @@ func (p *Pages) rewriteOPML(v *visit) error {
 	sending := http.NewResponseController(v.w)
 	_ = sending.SetReadDeadline(time.Now().Add(uploadTime)) // all of Caddy's servers can
 	v.r.Body = http.MaxBytesReader(v.w, v.r.Body, maxUpload)
-	list, err := uploaded(v.r, "opml")
+	list, err := uploaded(v.r.Request, "opml")
 	if _, large := errors.AsType[*http.MaxBytesError](err); large {
 		return &problem{status: http.StatusRequestEntityTooLarge, Text: "This list is too large.", More: "Expected at most 4 MiB."}
 	}

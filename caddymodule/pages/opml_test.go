@@ -15,6 +15,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/feedpollard/pollard/caddymodule/door"
 	"github.com/feedpollard/pollard/internal/status"
 )
 
@@ -50,7 +51,7 @@ func TestUploadsAreBounded(t *testing.T) {
 				w := &slowUpload{ResponseRecorder: httptest.NewRecorder(), late: make(chan struct{})}
 				r := httptest.NewRequest("POST", "/-/opml", io.MultiReader(strings.NewReader(head), w))
 				r.Header.Set("Content-Type", "multipart/form-data; boundary=b")
-				p.ServeHTTP(w, r, at, "opml")
+				p.ServeHTTP(w, door.Read(r), at, "opml")
 				status <- w.Code
 			}()
 		}

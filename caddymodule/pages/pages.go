@@ -19,13 +19,14 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"maps"
 	"net/http"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
-	"github.com/feedpollard/pollard/caddymodule/poller"
+	"github.com/feedpollard/pollard/caddymodule/door"
 	"github.com/feedpollard/pollard/internal/feedurl"
 	"github.com/feedpollard/pollard/internal/opml"
 	"github.com/feedpollard/pollard/internal/status"
@@ -38,7 +39,7 @@ type Pages struct {
 
 	// Discover finds the feeds of a site for the home page. Nil: these are not the pages of
 	// a gateway.
-	Discover func(r *http.Request, address string) (Site, error)
+	Discover func(r *door.Request, address string) (Site, error)
 
 	// Publisher describes what the publisher of a shield's feeds should know first. Nil: these are
 	// not the pages of a shield.
@@ -147,9 +148,12 @@ var routes = map[string]route{
 // Has reports whether there is a page or file of a name.
 func Has(name string) bool { _, ok := routes[name]; return ok }
 
+// Names returns the names of all pages and files, in order.
+func Names() []string { return slices.Sorted(maps.Keys(routes)) }
+
 type visit struct {
 	w    http.ResponseWriter
-	r    *http.Request
+	r    door.Request
 	at   Place
 	name string
 
@@ -158,7 +162,7 @@ type visit struct {
 
 // ServeHTTP serves the page of a name: "" is the home page, the others are what
 // stands behind [Place.Below] in a path. "favicon.ico" may be served at the root too.
-func (p *Pages) ServeHTTP(w http.ResponseWriter, r *http.Request, at Place, name string) {
+func (p *Pages) ServeHTTP(w http.ResponseWriter, r door.Request, at Place, name string) {
 	v, form, until := p.visit(w, r, at, name), r.Body, time.Now().Add(formTime)
 	if err := p.serve(v); err != nil {
 		if r.Method == http.MethodPost {
@@ -168,7 +172,7 @@ func (p *Pages) ServeHTTP(w http.ResponseWriter, r *http.Request, at Place, name
 	}
 }
 
-func (p *Pages) visit(w http.ResponseWriter, r *http.Request, at Place, name string) *visit {
+func (p *Pages) visit(w http.ResponseWriter, r door.Request, at Place, name string) *visit {
 	v := &visit{w: w, r: r, at: at, name: name, hasJSON: routes[name].json}
 	v.setHeaders()
 	return v
@@ -201,7 +205,7 @@ func (p *Pages) serve(v *visit) error {
 		return &problem{status: http.StatusMethodNotAllowed, Text: "This page does not accept that method.", More: "Expected " + allow + "."}
 	}
 	if v.r.Method == http.MethodPost {
-		if problem := ofOtherSite(v.r); problem != nil {
+		if problem := ofOtherSite(&v.r); problem != nil {
 			return problem
 		}
 	}
@@ -211,7 +215,7 @@ func (p *Pages) serve(v *visit) error {
 // ServeSite answers a request by URL for a web page: a page of ours
 // that names the site's feeds at their addresses here, for people and for readers
 // that look for link elements.
-func (p *Pages) ServeSite(w http.ResponseWriter, r *http.Request, at Place, site Site) {
+func (p *Pages) ServeSite(w http.ResponseWriter, r door.Request, at Place, site Site) {
 	v := p.visit(w, r, at, "site")
 	if err := p.render(v, http.StatusOK, "site", "Feeds of "+site.name(), site); err != nil {
 		p.refuse(v, err)
@@ -226,15 +230,15 @@ func WantsPage(r *http.Request) bool {
 // ServeProblem answers a browser with an error page in place of a feed. The text says why, and the
 // field Retry-After that is set in w when to try again. If site
 // is the URL of a page without a feed that its host has answered for, the home page of the host is offered.
-func (p *Pages) ServeProblem(w http.ResponseWriter, r *http.Request, at Place, code int, text, site string) {
+func (p *Pages) ServeProblem(w http.ResponseWriter, r door.Request, at Place, code int, text, site string) {
 	v := p.visit(w, r, at, "problem")
 	w.Header().Set("Cache-Control", "no-store") // the next response may be the feed
-	shown := &problem{status: code, Text: "This feed cannot be shown.", More: strings.ReplaceAll(text, "`", ""), Site: Site{URL: feedurl.Shown(site), Elsewhere: site != ""}}
+	shown := &problem{status: code, Text: "This feed cannot be shown.", More: strings.ReplaceAll(text, "`", ""), Site: Site{URL: feedurl.Redacted(site), Elsewhere: site != ""}}
 	if code == http.StatusNotFound || code == http.StatusBadRequest || code == http.StatusGone {
 		shown.Text = "There is no feed at this address."
 	}
 	if code == http.StatusGone {
-		shown.More += " " + lookElsewhere
+		shown.More += " " + status.LookElsewhere
 	}
 	if wait, err := strconv.ParseUint(w.Header().Get("Retry-After"), 10, 32); err == nil && code != http.StatusForbidden { // time alone mends no 403
 		shown.Retry = time.Now().Add(time.Duration(wait) * time.Second)
@@ -278,7 +282,7 @@ func (p *Pages) refuse(v *visit, err error) {
 		// The error may name files and hosts: it is for the log alone.
 		shown = &problem{status: http.StatusInternalServerError, Text: "This page cannot be made now.", More: "Feeds are served all the same. The log says more."}
 		if v.r.Context().Err() != nil {
-			shown.status = poller.StatusClientClosed
+			shown.status = door.StatusClientClosed
 		} else if p.Log != nil {
 			p.Log.Error("making a page", "page", v.name, "error", err)
 		}

@@ -18,6 +18,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/feedpollard/pollard/caddymodule/door"
 	"github.com/feedpollard/pollard/policy/document/site"
 
 	"github.com/feedpollard/pollard/internal/status"
@@ -31,7 +32,7 @@ func ask(p *Pages, at Place, method, target string, change ...func(*http.Request
 		f(r)
 	}
 	w := httptest.NewRecorder()
-	p.ServeHTTP(w, r, at, strings.TrimPrefix(r.URL.Path, "/-/"))
+	p.ServeHTTP(w, door.Read(r), at, strings.TrimPrefix(r.URL.Path, "/-/"))
 	return w
 }
 
@@ -150,10 +151,31 @@ func TestServe(t *testing.T) {
 	}
 }
 
+// A stranger gets the page about the poller and nothing else, and no page asks its source for one. A gateway
+// that lists no feeds shows none on any page.
+func TestStrangersSeeNoPage(t *testing.T) {
+	for _, name := range pageNames() {
+		p, source, at := newPages(t, 1000)
+		p, at = homeOf(name, p, at)
+		at.Member = false
+		p.Source = nil // asking it panics
+		if w := ask(p, at, "GET", name); name != pageAbout && w.Code != 403 {
+			t.Errorf("a stranger at %q gets %d", name, w.Code)
+		}
+		at.Member, at.Unlisted, p.Source = true, true, source
+		for _, kind := range []string{"text/html", "application/json"} {
+			if w := ask(p, at, "GET", name, accept(kind)); strings.Contains(w.Body.String(), "/posts/feed-") {
+				t.Errorf("a gateway that lists no feeds shows some at %q as %s: %s", name, kind, w.Body)
+			}
+		}
+	}
+}
+
 // A HEAD is answered as a GET is, without the body.
 func TestHead(t *testing.T) {
-	for _, target := range []string{"", "feeds", "savings", "about", "pollard.css", "nothing"} {
+	for _, target := range append(pageNames(), "pollard.css", "nothing") {
 		p, _, at := newPages(t, 100)
+		p, at = homeOf(target, p, at)
 		get, head := ask(p, at, "GET", target), ask(p, at, "HEAD", target)
 		if head.Code != get.Code || head.Body.Len() != 0 || head.Header().Get("Content-Length") != get.Header().Get("Content-Length") {
 			t.Errorf("%s: HEAD gives %d, %d bytes, %v; GET gives %d, %v", target, head.Code, head.Body.Len(), head.Header(), get.Code, get.Header())
@@ -251,7 +273,13 @@ func TestRefresh(t *testing.T) {
 func TestToken(t *testing.T) {
 	p, _, _ := newPages(t, 100)
 	at := Place{Home: "/~secret/", Below: "/~secret/-/", Gateway: "http://feeds.home.arpa/~secret/", Token: true, Member: true}
-	for _, target := range []string{"", "?find=blog.example", "feeds", "feeds?url=https%3A%2F%2Fblog.example%2Fposts%2Ffeed-0.xml", "savings", "about", "nothing"} {
+	targets := []string{"?find=blog.example", "feeds?url=https%3A%2F%2Fblog.example%2Fposts%2Ffeed-0.xml", "nothing"}
+	for _, name := range pageNames() {
+		if !notHTML[name] && !routes[name].shield { // lists and feeds name the gateway, and a shield has no tokens
+			targets = append(targets, name)
+		}
+	}
+	for _, target := range targets {
 		body := ask(p, at, "GET", target).Body.String()
 		for _, own := range []string{`href="/-/`, `action="/-/`, `src="/-/`, `href="/"`, "javascript:"} {
 			if strings.Contains(body, own) {
@@ -269,7 +297,7 @@ func TestFindFromElsewhere(t *testing.T) {
 	for dest, want := range map[string]bool{"": true, "document": true, "image": false, "iframe": false, "empty": false, "script": false} {
 		p, _, at := newPages(t, 1)
 		asked := false
-		p.Discover = func(*http.Request, string) (Site, error) { asked = true; return Site{}, nil }
+		p.Discover = func(*door.Request, string) (Site, error) { asked = true; return Site{}, nil }
 		ask(p, at, "GET", "?find=https://blog.example/", func(r *http.Request) {
 			if dest != "" {
 				r.Header.Set("Sec-Fetch-Dest", dest)
@@ -342,7 +370,7 @@ func TestFailingSource(t *testing.T) {
 	source.account = func(Which) (status.Feed, []byte, error) { return status.Feed{}, nil, failed }
 	source.who = func() (status.Readers, error) { return status.Readers{}, failed }
 	source.saved = func() (status.Savings, error) { return status.Savings{}, failed }
-	p.Discover = func(*http.Request, string) (Site, error) { return Site{}, failed }
+	p.Discover = func(*door.Request, string) (Site, error) { return Site{}, failed }
 	for _, target := range []string{"?find=x", "feeds", "feeds?url=x", "savings", "readers"} {
 		if target == "readers" {
 			p, at = ofShield(p)
@@ -365,7 +393,7 @@ func TestServeSite(t *testing.T) {
 	p, _, at := newPages(t, 10)
 	at.Gateway = "http://feeds.home.arpa/~secret/"
 	w := httptest.NewRecorder()
-	p.ServeSite(w, httptest.NewRequest("GET", "/https://blog.example/", nil), at, Site{
+	p.ServeSite(w, door.Read(httptest.NewRequest("GET", "/https://blog.example/", nil)), at, Site{
 		URL: "https://blog.example/", Title: "A blog",
 		Feeds: []Found{{URL: "https://blog.example/atom.xml?a=1&b", Title: `All "posts"`, Type: "application/atom+xml"}},
 	})
@@ -437,7 +465,7 @@ func TestServeProblem(t *testing.T) {
 	for _, tt := range []struct{ url, home string }{{"https://blog.example/2026/article", "https://blog.example/"}, {"https://blog.example/", ""}, {"", ""}} {
 		w := httptest.NewRecorder()
 		w.Header().Set("Retry-After", "7200")
-		p.ServeProblem(w, httptest.NewRequest("GET", "/", nil), at, 502, "It is <b>no feed</b>.", tt.url)
+		p.ServeProblem(w, door.Read(httptest.NewRequest("GET", "/", nil)), at, 502, "It is <b>no feed</b>.", tt.url)
 		body := w.Body.String()
 		if w.Code != 502 || !strings.Contains(body, "Try again in 2 h, at <time") || !strings.Contains(body, "It is &lt;b&gt;no feed&lt;/b&gt;.") || !strings.Contains(body, `<a href="/">To the home page`) || w.Header().Get("Cache-Control") != "no-store" {
 			t.Errorf("%s: %d %s", tt.url, w.Code, body)
@@ -448,7 +476,7 @@ func TestServeProblem(t *testing.T) {
 	}
 	w := httptest.NewRecorder()
 	w.Header().Set("Retry-After", "60")
-	if p.ServeProblem(w, httptest.NewRequest("GET", "/", nil), at, 403, "It is a private address.", ""); strings.Contains(w.Body.String(), "Try again") {
+	if p.ServeProblem(w, door.Read(httptest.NewRequest("GET", "/", nil)), at, 403, "It is a private address.", ""); strings.Contains(w.Body.String(), "Try again") {
 		t.Errorf("a 403 says %s", w.Body)
 	}
 }
@@ -458,12 +486,13 @@ func TestServeProblem(t *testing.T) {
 func TestPageOfFailingFeed(t *testing.T) {
 	p, source, at := newPages(t, 3)
 	for _, tt := range []struct {
-		status int
-		remedy string
-	}{{404, "look for it at the site"}, {503, "nothing needs to be done"}, {0, "nothing needs to be done"}} {
+		failure policy.Failure
+		status  int
+		remedy  string
+	}{{policy.FailureNotFound, 404, "look for it at the site"}, {policy.FailureStatus, 503, "nothing needs to be done"}, {policy.FailureConnect, 0, "nothing needs to be done"}} {
 		source.account = func(Which) (status.Feed, []byte, error) {
 			f := source.detailed(source.row(0))
-			f.State, f.Failures, f.LastStatus, f.LastError = status.StateFailing, 2, tt.status, "x.example: <b>broken</b>"
+			f.State, f.Failures, f.LastFailure, f.LastStatus, f.LastError = status.StateFailing, 2, tt.failure, tt.status, "x.example: <b>broken</b>"
 			return f, nil, nil
 		}
 		body, at0 := ask(p, at, "GET", "feeds?url=https%3A%2F%2Fblog.example%2Fposts%2Ffeed-0.xml").Body.String(), -1
@@ -485,9 +514,10 @@ func TestRemedyOfFailure(t *testing.T) {
 		status  int
 		remedy  string
 	}{
-		{policy.FailureNotFeed, 200, lookElsewhere},
+		{policy.FailureNotFeed, 200, status.LookElsewhere},
 		{policy.FailureTruncated, 200, ""}, {policy.FailureOversize, 200, ""}, {policy.FailureProtocol, 200, ""},
 		{policy.FailureProtocol, 0, ""}, {policy.FailureConnect, 0, "nothing needs to be done"},
+		{policy.FailureAddress, 0, ""}, {policy.FailureInternal, 0, ""}, {policy.FailureProxy, 0, "look whether it runs"},
 	} {
 		source.account = func(Which) (status.Feed, []byte, error) {
 			f := source.detailed(source.row(0))
@@ -495,7 +525,7 @@ func TestRemedyOfFailure(t *testing.T) {
 			return f, nil, nil
 		}
 		body := ask(p, at, "GET", "feeds?url=https%3A%2F%2Fblog.example%2Fposts%2Ffeed-0.xml").Body.String()
-		for _, remedy := range []string{lookElsewhere, "nothing needs to be done"} {
+		for _, remedy := range []string{status.LookElsewhere, "nothing needs to be done", "look whether it runs"} {
 			if got, want := strings.Contains(body, remedy), remedy == tt.remedy; got != want {
 				t.Errorf("%s with status %d: says %q: %v", tt.failure, tt.status, remedy, got)
 			}
@@ -527,8 +557,8 @@ func TestLinksToOtherSitesHideTheirPage(t *testing.T) {
 	p, _, at := newPages(t, 3)
 	server := serve(t, p, at)
 	anchor, others := regexp.MustCompile(`<a [^>]*href="https?://[^>]*>`), 0
-	for _, page := range everyPage {
-		resp, err := http.Get(server.URL + page.path)
+	for _, path := range everyPage() {
+		resp, err := http.Get(server.URL + path)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -542,7 +572,7 @@ func TestLinksToOtherSitesHideTheirPage(t *testing.T) {
 				continue
 			}
 			if others++; !strings.Contains(link, `rel="noreferrer`) {
-				t.Errorf("%s: %s", page.path, link)
+				t.Errorf("%s: %s", path, link)
 			}
 		}
 	}

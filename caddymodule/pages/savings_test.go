@@ -23,7 +23,7 @@ func TestSavings(t *testing.T) {
 	}
 	v.Total.Requests = 10
 	for i := range 120 {
-		v.Origins = append(v.Origins, status.OriginTraffic{Origin: feedurl.Shown(fmt.Sprintf("https://site-%d.example", i))})
+		v.Origins = append(v.Origins, status.OriginTraffic{Origin: feedurl.Redacted(fmt.Sprintf("https://site-%d.example", i))})
 	}
 	for _, tt := range []struct{ query, first, last, hint, next string }{
 		{"", "site-0.example", "site-49.example", "These are 1 to 50 of 120.", "?after=50#by"},
@@ -42,7 +42,7 @@ func TestSavings(t *testing.T) {
 }
 
 func TestOriginsByWhatWasSpared(t *testing.T) {
-	of := func(origin feedurl.Shown, requests, polls, served int64) status.OriginTraffic {
+	of := func(origin feedurl.Redacted, requests, polls, served int64) status.OriginTraffic {
 		return status.OriginTraffic{Origin: origin, Traffic: status.Traffic{Requests: requests, Polls: polls, Served: served}}
 	}
 	list := []status.OriginTraffic{of("a", 0, 9, 0), of("b", 9, 9, 5), of("c", 9, 1, 0), of("d", 10, 1, 0), of("aa", 9, 9, 0)}

@@ -83,10 +83,10 @@ type Publisher struct {
 
 // Site is a web page, and the feeds that it names.
 type Site struct {
-	URL     feedurl.Shown `json:"url"`
-	Title   string        `json:"title,omitempty"`
-	Feeds   []Found       `json:"feeds,omitempty"`
-	Problem string        `json:"problem,omitempty"` // why there are none: a sentence
+	URL     feedurl.Redacted `json:"url"`
+	Title   string           `json:"title,omitempty"`
+	Feeds   []Found          `json:"feeds,omitempty"`
+	Problem string           `json:"problem,omitempty"` // why there are none: a sentence
 
 	Elsewhere bool `json:"-"` // the site has answered, so that its home page may name feeds
 }

@@ -10,8 +10,10 @@ import (
 	"encoding/hex"
 	"hash/fnv"
 	"html/template"
+	"io/fs"
 	"net/http"
 	"net/url"
+	"path"
 	"strings"
 	"time"
 
@@ -55,13 +57,13 @@ func (at Place) FeedLink(f status.Feed) string { return at.feedAddress(f.URL, f.
 // RecordLink is the address of the page of a feed that may have no record yet.
 // Empty: the URL must not be in it.
 func (at Place) RecordLink(u string) string {
-	if !feedurl.Shown(u).Open() {
+	if !feedurl.Redacted(u).Open() {
 		return ""
 	}
-	return at.feedAddress(feedurl.Shown(u), "")
+	return at.feedAddress(feedurl.Redacted(u), "")
 }
 
-func (at Place) feedAddress(u feedurl.Shown, id string) string {
+func (at Place) feedAddress(u feedurl.Redacted, id string) string {
 	if u != "" && u.Open() {
 		return at.Below + pageFeeds + "?url=" + url.QueryEscape(string(u))
 	}
@@ -70,7 +72,7 @@ func (at Place) feedAddress(u feedurl.Shown, id string) string {
 
 // Address is the address of a feed through the gateway, as a reader wants it.
 // Empty: there is none that could be shown.
-func (at Place) Address(u feedurl.Shown) string {
+func (at Place) Address(u feedurl.Redacted) string {
 	if at.Gateway == "" || !u.Open() {
 		return ""
 	}
@@ -87,10 +89,10 @@ var templates = func() map[string]*template.Template {
 		"in":     func(t time.Time) string { return status.Until(t, time.Now()) },
 		"ago":    func(t time.Time) string { return status.Ago(t, time.Now()) },
 		"plural": status.Plural, "meaning": status.HintMeaning, "short": status.HintShort, "given": status.Given, "bars": bars, "uptime": status.Uptime, "last": status.Last, "often": status.Frequency,
-		"bare": func(u feedurl.Shown) string {
+		"bare": func(u feedurl.Redacted) string {
 			return strings.TrimPrefix(strings.TrimPrefix(u.String(), "https://"), "http://")
 		},
-		"shown": func(u string) feedurl.Shown { return feedurl.Shown(u) },
+		"shown": func(u string) feedurl.Redacted { return feedurl.Redacted(u) },
 		"path": func(address string) string {
 			u, err := url.Parse(address)
 			if err != nil {
@@ -106,9 +108,15 @@ var templates = func() map[string]*template.Template {
 		"rfc3339":  func(t time.Time) string { return t.UTC().Format(time.RFC3339) },
 		"utc":      func(t time.Time) string { return t.UTC().Format("2 Jan 2006, 15:04 UTC") },
 	}).ParseFS(templateFiles, "templates/layout.html"))
+	files, err := fs.Glob(templateFiles, "templates/*.html")
+	if err != nil {
+		panic(err) // the pattern is valid
+	}
 	byName := make(map[string]*template.Template)
-	for _, name := range []string{"home", "feeds", "feed", "readers", "savings", "about", "site", "problem"} {
-		byName[name] = template.Must(template.Must(layout.Clone()).ParseFS(templateFiles, "templates/"+name+".html"))
+	for _, file := range files {
+		if name := strings.TrimSuffix(path.Base(file), ".html"); name != "layout" {
+			byName[name] = template.Must(template.Must(layout.Clone()).ParseFS(templateFiles, file))
+		}
 	}
 	return byName
 }()
@@ -155,6 +163,6 @@ func (p *Pages) asset(v *visit) error {
 	if v.r.URL.RawQuery == f.tag { // this content never changes at this address
 		h.Set("Cache-Control", "public, max-age=31536000, immutable")
 	}
-	http.ServeContent(v.w, v.r, "", time.Time{}, bytes.NewReader(f.body))
+	http.ServeContent(v.w, v.r.Request, "", time.Time{}, bytes.NewReader(f.body))
 	return nil
 }

@@ -6,10 +6,12 @@ package pages
 import (
 	"fmt"
 	"html"
+	"regexp"
 	"strings"
 	"testing"
 
 	"github.com/feedpollard/pollard/internal/status"
+	"github.com/feedpollard/pollard/internal/status/statustest"
 	"github.com/feedpollard/pollard/policy"
 )
 
@@ -49,6 +51,34 @@ func TestCauseIsSaidOnce(t *testing.T) {
 		}
 		if body := ask(p, at, "GET", "feeds?id=1").Body.String(); strings.Count(body, cause) != 1 || strings.Contains(body, "refuses programs") {
 			t.Errorf("%s: %s", winner, body)
+		}
+	}
+}
+
+// Nothing on a feed's page, and in its row of a list, contradicts another fact of the feed.
+func TestPageAgreesWithFacts(t *testing.T) {
+	p, source, at := newPages(t, 1)
+	tag, said := regexp.MustCompile(`<[^>]*>`), make(map[string]bool)
+	for name, f := range statustest.Few(source.now) {
+		f.Hints, f.ID = policy.Hints{}, "1"
+		source.account = func(Which) (status.Feed, []byte, error) { return f, nil, nil }
+		source.list = func(status.Query) (status.FeedList, error) {
+			return status.FeedList{Feeds: []status.Feed{f}, Matched: 1}, nil
+		}
+		p, at := p, at
+		if f.Shield {
+			p, at = ofShield(p)
+		}
+		for _, target := range []string{"feeds?id=1", "feeds"} {
+			_, body, _ := strings.Cut(ask(p, at, "GET", target).Body.String(), "<h1")
+			if decision := strings.Index(body, "<h2>How the next poll"); decision >= 0 {
+				body = body[:decision] // what follows is a table of all hints
+			}
+			text := html.UnescapeString(tag.ReplaceAllString(body, ""))
+			if wrong := statustest.Contradiction(&f, text, source.now); wrong != "" && !said[f.Winner+wrong] {
+				said[f.Winner+wrong] = true
+				t.Errorf("%s: %s, at %s: %s", name, wrong, target, text)
+			}
 		}
 	}
 }

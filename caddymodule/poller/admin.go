@@ -37,6 +37,8 @@ func init() {
 //	GET    /pollard/readers       the readers of all feeds of shields
 //	GET    /pollard/readers?url=  the readers of one of them
 //	GET    /pollard/stats         totals
+//	GET    /pollard/health/ready  503 while the store is being opened, or away
+//	GET    /pollard/health/live   200 as long as the process answers
 //
 // A feed is named by its own URL, by a path that a gateway has for it, or by its address at a
 // gateway whose site names that host.
@@ -66,6 +68,8 @@ func (Admin) Routes() []caddy.AdminRoute {
 		{Pattern: "/pollard/refresh", Handler: methods{http.MethodPost: refreshFeed}},
 		{Pattern: "/pollard/readers", Handler: methods{http.MethodGet: showReaders, http.MethodPost: showReaders}},
 		{Pattern: "/pollard/stats", Handler: methods{http.MethodGet: showStats}},
+		{Pattern: "/pollard/health/ready", Handler: health(ready)},
+		{Pattern: "/pollard/health/live", Handler: health(live)},
 	}
 }
 
@@ -264,7 +268,7 @@ func feedParameter(r *http.Request, e *Engine, c *cache.Cache) ([]string, error)
 }
 
 // shownURL returns the URL that readers know for a key.
-func shownURL(key string) feedurl.Shown { return feedurl.Shown(ReadersURL(key)) }
+func shownURL(key string) feedurl.Redacted { return feedurl.Redacted(ReadersURL(key)) }
 
 // maxReaders bounds the readers of a feed that are shown.
 const maxReaders = 20

@@ -35,7 +35,10 @@ func TestAdminWhileTheStoreIsOpened(t *testing.T) {
 			t.Error(err)
 		}
 	}()
-	for _, target := range []string{"/pollard/feeds", "/pollard/stats"} {
+	if status, text := stage.Call(t, "GET", "/pollard/health/live"); status != http.StatusOK {
+		t.Errorf("live: %d %s", status, text)
+	}
+	for _, target := range []string{"/pollard/feeds", "/pollard/stats", "/pollard/health/ready"} {
 		if status, text := stage.Call(t, "GET", target); status != http.StatusServiceUnavailable || !strings.Contains(text, "not yet running") {
 			t.Errorf("%s: %d %s", target, status, text)
 		}
@@ -97,6 +100,10 @@ func TestAdmin(t *testing.T) {
 			{"forget a URL that has another in it", "DELETE", "/pollard/feeds" + query("https://archive.example/2020/https://two.example/feed?key=1"), 404, "no such feed"},
 			{"forget", "DELETE", "/pollard/feeds" + query("https://two.example/feed?key=1"), 204, ""},
 			{"forget again", "DELETE", "/pollard/feeds" + query("https://two.example/feed?key=1"), 404, "no such feed"},
+			{"ready", "GET", "/pollard/health/ready", 200, `"status": "ok"`},
+			{"ready, by HEAD", "HEAD", "/pollard/health/ready", 200, ""},
+			{"ready, by POST", "POST", "/pollard/health/ready", 405, "GET or HEAD"},
+			{"live", "GET", "/pollard/health/live", 200, `"status": "ok"`},
 			{"stats", "GET", "/pollard/stats", 200, `"memory_bytes"`},
 		}
 		for _, s := range steps {

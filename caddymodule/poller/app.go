@@ -64,11 +64,13 @@ type App struct {
 	// The rules for all feeds. A host or a feed can override each of them.
 	config.Policy
 
-	// How long a feed is prefetched after its last request. Default: `30d`.
+	// How long a feed is prefetched after its last request, or after a `feed` or `opml` line
+	// first named it. Default: `30d`.
 	IdleAfter caddy.Duration `json:"idle_after,omitempty"`
 
-	// Whether feeds are polled in the background as soon as they are due. If not, a feed
-	// that is due is polled at its next request. Default: `false`.
+	// Whether feeds are polled in the background when they are due and it is their turn,
+	// those of `feed` and `opml` lines before the first request. If not, a feed that is due
+	// is polled at its next request. Default: `false`.
 	Prefetch bool `json:"prefetch,omitempty"`
 
 	// The private, loopback and other non-public addresses that polls may reach: CIDR
@@ -79,26 +81,23 @@ type App struct {
 	// local network through a gateway.
 	PrivateUpstreams []string `json:"private_upstreams,omitempty"`
 
-	// The least time between the starts of two polls of a host; 0 for none. Default: `2s`.
+	// The least time between the starts of two polls of a site, which is all hosts of a
+	// registrable domain; 0 for none. Default: `2s`.
 	Spacing *caddy.Duration `json:"spacing,omitempty"`
 
-	// The most polls of a host at the same time. Default: 1.
+	// The most polls of a host at the same time, and half of those of its site. Default: 1.
 	Concurrency int `json:"concurrency,omitempty"`
 
 	// The proxy for polls: an `http`, `https`, `socks5` or `socks5h` URL, in which
-	// placeholders are replaced. It may be at a private address, but feeds may not: names
-	// are looked up here too, and a host with an unknown name needs a `proxy` of its own.
-	// A `socks5h` proxy, and an `http` or `https` one for feeds without TLS, get the name and
-	// must refuse private addresses themselves; otherwise the proxy gets the checked address.
-	// `HTTP_PROXY` and the like in the environment are ignored. Default: none.
+	// placeholders are replaced. `HTTP_PROXY` and the like in the environment are ignored.
+	// docs/network.md says which proxies must refuse private addresses. Default: none.
 	Proxy string `json:"proxy,omitempty"`
 
 	// The URL at which hubs reach a gateway, such as `https://feeds.example.com`. With it,
 	// Pollard subscribes to the hubs that feeds name (WebSub), and a push by a hub causes a
 	// poll, so that readers get new entries within seconds. Pushed content is never served. Every
 	// gateway answers at `/-/websub/`, before it looks at `clients` and tokens; handlers
-	// before it must let these requests through. Hubs are asked over https, through the
-	// `proxy` of their host. They do not learn of feeds with a secret in their URL. A feed at
+	// before it must let these requests through. Hubs are asked over https. A feed at
 	// a private address needs a hub at a private address that `private_upstreams` covers,
 	// and only such a hub may be asked over http. Placeholders are replaced. Default: none.
 	WebSub string `json:"websub,omitempty"`
@@ -106,8 +105,10 @@ type App struct {
 	// The most polls at the same time. Default: 128.
 	Polls int `json:"polls,omitempty"`
 
-	// The most bytes to store. When the store is full, feeds that only public networks
-	// ask for are removed first, and those in the configuration never. The Caddyfile takes a size such as `10GiB`. Default: 10 GiB.
+	// The most bytes to store. When the store is full, feeds are forgotten: first those of
+	// strangers, while they take more than an eighth, then those of the owner that uses the
+	// most, and those of `feed` and `opml` lines never (see docs/disk.md). The Caddyfile takes
+	// a size such as `10GiB`. Default: 10 GiB.
 	Disk int64 `json:"disk,omitempty"`
 
 	// Rules for the feeds of some hosts. If several patterns match a host, each field
@@ -127,8 +128,6 @@ type App struct {
 	engine   *Engine                    // nil: the app holds none
 	checked  map[*caddyhttp.Server]bool // see CheckProxies
 
-	earlierFound chan struct{} // closed when earlier is set
-	earlier      []string      // see findEarlier
 }
 
 // CaddyModule returns the Caddy module information.
@@ -142,7 +141,7 @@ func (App) CaddyModule() caddy.ModuleInfo {
 // Provision resolves the configuration and gets an engine. It changes nothing that a
 // running configuration uses, and opens no file.
 func (a *App) Provision(ctx caddy.Context) error {
-	a.log, a.earlierFound, a.checked = ctx.Logger(), make(chan struct{}), make(map[*caddyhttp.Server]bool)
+	a.log, a.checked = ctx.Logger(), make(map[*caddyhttp.Server]bool)
 	if err := a.check(); err != nil {
 		return err
 	}
@@ -252,7 +251,6 @@ func (a *App) resolveSettings(repl *caddy.Replacer) (err error) {
 	a.cache = cache.Settings{
 		Rules:     a.rulesOf,
 		Site:      a.originOf,
-		Earlier:   a.earlierKeys,
 		Listed:    a.listed,
 		Prefetch:  a.Prefetch,
 		IdleAfter: time.Duration(a.IdleAfter),

@@ -81,7 +81,7 @@ func (a *App) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 		"contact":    {Read: a.readContact},
 		"polls":      {Read: config.ParsedLine(&a.Polls, config.Replaced(parseCount), "a number from 1")},
 		"disk":       {Read: config.SizeLine(&a.Disk)},
-		"websub":     {Read: config.ParsedLine(&a.WebSub, parseWebSub, webSubExpected)},
+		"websub":     {Read: a.readWebSub},
 		"idle_after": {Read: config.DurationLine(&a.IdleAfter)},
 		"prefetch":   {Read: config.FlagLine(&a.Prefetch)},
 		"readers":    {Removed: "only shields have statistics of readers: remove the line"},
@@ -111,6 +111,16 @@ func (a *App) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 	}
 	if err := a.check(); err != nil {
 		return d.Errf("pollard: %v", err)
+	}
+	return nil
+}
+
+func (a *App) readWebSub(d *caddyfile.Dispenser) error {
+	if err := config.ParsedLine(&a.WebSub, parseWebSub, webSubExpected)(d); err != nil {
+		return err
+	}
+	if u, err := feedurl.Parse(a.WebSub); err == nil && u.IsPrivate() {
+		config.Warn(d, "websub: hubs on the internet cannot reach %s, which is in a private network: write a URL that they reach, or delete the line", u.Name())
 	}
 	return nil
 }

@@ -20,6 +20,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/feedpollard/pollard/cache"
+	"github.com/feedpollard/pollard/caddymodule/door"
 	"github.com/feedpollard/pollard/internal/readers"
 	"github.com/feedpollard/pollard/internal/status"
 	"github.com/feedpollard/pollard/upstream"
@@ -42,6 +43,7 @@ type Engine struct {
 	metrics  *metrics
 	counters *counters        // the statistics of readers and polls
 	events   chan *cache.Poll // polls whose events are to be emitted
+	refused  *refusedReaders
 
 	app   atomic.Pointer[App]         // of the configuration in force; nil before the first start
 	cache atomic.Pointer[cache.Cache] // nil before the first start and after the end
@@ -103,9 +105,11 @@ func newEngine(parts Parts) *Engine {
 		Limiter:  readers.NewLimiter(),
 		NewFeeds: newNewFeeds(),
 		events:   make(chan *cache.Poll, maxQueued),
+		refused:  newRefusedReaders(),
 		ready:    make(chan struct{}),
 	}
 	e.metrics = newMetrics(e.totals)
+	e.metrics.gateway.refused, e.metrics.shield.refused = e.refused, e.refused
 	e.counters = newCounters(func() *zap.Logger { return e.app.Load().log })
 	return e
 }
@@ -145,15 +149,12 @@ func (e *Engine) takeOver(a *App) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	a.cache.Subscribers = e.Subscribers
-	a.cache.Client = func(r *http.Request) netip.Addr { return ClientOf(r).Address }
+	a.cache.Client = func(r *http.Request) netip.Addr { return door.Read(r).Client.Address }
 	a.cache.Post = e.origin.Post
 	a.cache.Observe = e.polled
 	a.cache.Forgotten = e.counters.forget
 	if err := e.open(a); err != nil {
 		return err
-	}
-	if len(a.shields) > 0 {
-		go a.findEarlier(context.Background(), e.store)
 	}
 	feeds := a.cache.Feeds
 	if n := len(e.apps); n > 0 {
@@ -213,7 +214,7 @@ func (e *Engine) open(a *App) error {
 	return nil
 }
 
-// Crowded reports whether public networks cannot add feeds, as the store has no room.
+// Crowded reports whether strangers cannot add feeds, as the store has no room.
 func (e *Engine) Crowded() bool {
 	c := e.cache.Load()
 	return c != nil && c.Crowded()

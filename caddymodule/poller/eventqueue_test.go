@@ -6,6 +6,7 @@ package poller
 import (
 	"slices"
 	"testing"
+	"time"
 
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
@@ -51,5 +52,20 @@ func TestTooManyEvents(t *testing.T) {
 	}
 	if n := logged.Len(); n != 3 {
 		t.Errorf("%d events were dropped, want 3", n)
+	}
+}
+
+// Readers that strangers make up cause a thousand events an hour at most.
+func TestRefusedReadersAreBounded(t *testing.T) {
+	q, now, events := newRefusedReaders(), time.Now(), 0
+	for hour := range 2 {
+		for reader := range uint64(3 * maxRefused) {
+			if q.first(reader, now.Add(time.Duration(hour)*refusedEvery)) {
+				events++
+			}
+		}
+	}
+	if events != 2*maxRefused {
+		t.Errorf("%d events in two hours, want %d", events, 2*maxRefused)
 	}
 }

@@ -24,12 +24,13 @@ import (
 //	pollard.recovered  a poll succeeded after failures
 //	pollard.moved      the feed has redirected to another one for seven days
 //	pollard.gone       the origin answered 410: polling ends
+//	pollard.refused    a rule refused a reader, once per reader and hour: see refused.go
 //
 // Failures of the store emit no pollard.failed. A URL that is neither configured nor has
 // ever returned a feed emits neither pollard.failed, pollard.recovered nor pollard.gone:
 // a reader can request any URL, and must not trigger the operator's alerts.
 //
-// The data of an event, as {event.data.<name>}:
+// The data of an event of a poll, as {event.data.<name>}:
 //
 //	feed       all        the feed's URL without credentials, as in logs
 //	status     all        the origin's status code; 0: it did not answer
@@ -47,6 +48,7 @@ const (
 	eventRecovered = "pollard.recovered"
 	eventMoved     = "pollard.moved"
 	eventGone      = "pollard.gone"
+	eventRefused   = "pollard.refused"
 )
 
 func eventsOf(p *cache.Poll) (names []string) {
@@ -143,22 +145,24 @@ func (e *emitter) run() {
 		select {
 		case <-e.ctx.Done():
 		case p := <-e.app.engine.events:
-			e.emit(p)
+			for _, name := range eventsOf(p) {
+				e.emit(name, eventData(name, p))
+			}
+		case data := <-e.app.engine.refused.events:
+			e.emit(eventRefused, data)
 		}
 	}
 }
 
-// emit emits the events of a poll. It recovers from panics of handlers.
-func (e *emitter) emit(p *cache.Poll) {
+// emit emits an event. It recovers from panics of handlers.
+func (e *emitter) emit(name string, data map[string]any) {
 	defer func() {
 		if panicked := recover(); panicked != nil {
 			e.app.log.Error("handler of an event panicked", zap.Any("panic", panicked), zap.ByteString("stack", debug.Stack()))
 		}
 	}()
-	for _, name := range eventsOf(p) {
-		if e.events.ShouldEmit(name) {
-			e.events.Emit(e.ctx, name, eventData(name, p))
-		}
+	if e.events.ShouldEmit(name) {
+		e.events.Emit(e.ctx, name, data)
 	}
 }
 

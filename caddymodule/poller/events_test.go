@@ -113,7 +113,7 @@ func slowHandlers(d time.Duration) {
 func subscribed(name string) string {
 	var b strings.Builder
 	b.WriteString("events {\n")
-	for _, event := range []string{"pollard.updated", "pollard.failed", "pollard.recovered", "pollard.moved", "pollard.gone"} {
+	for _, event := range []string{"pollard.updated", "pollard.failed", "pollard.recovered", "pollard.moved", "pollard.gone", "pollard.refused"} {
 		fmt.Fprintf(&b, "on %s recorder %q\n", event, name)
 	}
 	return b.String() + "}"
@@ -242,6 +242,44 @@ func TestEvents(t *testing.T) {
 		says(200, stage.FeedNamed("a third"), nil)
 		byHand()
 		wantEvents(t, "there again", "b pollard.recovered"+told, "b pollard.updated"+told)
+	})
+}
+
+// A reader that a rule refuses causes one event an hour. Of a gateway's reader it says nothing.
+func TestEventsOfRefusals(t *testing.T) {
+	sites := stage.ShieldedSite("http://blog.test", "{\ndefend {\nunconditional 4h\nrequire_user_agent\nskip_hours\n}\n}") +
+		"http://feeds.test {\nbind void/site\nfeed_gateway {\ntoken alice 0123456789abcdef\n}\n}\n"
+	stage.RunWith(t, subscribed("r"), "", sites, stage.Feed(stage.Sample, "Cache-Control", "max-age=60"), func(s *stage.Stage) {
+		shield := func(agent string) { s.Get("http://blog.test/feed?key=s3cret", "User-Agent", agent) }
+		shield("Greedy/1.0")
+		shield("Greedy/1.0")
+		recorded(t)
+		const feed = "r pollard.refused http://blog.test/feed?key=***"
+		for range 5 {
+			shield("Greedy/1.0")
+		}
+		data := wantEvents(t, "too many requests", feed)
+		if data["rule"] != "unconditional" || data["status"] != 429 || data["user_agent"] != "Greedy/1.0" || data["network"] != "203.0.113.0/24" {
+			t.Errorf("%v", data)
+		}
+		shield("")
+		if data := wantEvents(t, "another reader", feed); data["rule"] != "require_user_agent" || data["status"] != 403 {
+			t.Errorf("%v", data)
+		}
+		time.Sleep(59 * time.Minute)
+		shield("")
+		wantEvents(t, "within the hour")
+		time.Sleep(time.Minute)
+		shield("")
+		wantEvents(t, "an hour later", feed)
+
+		for range 2 {
+			s.Get("http://feeds.test/~no-such-token-0001/https://one.example/feed?key=s3cret", "User-Agent", "Lost/1.0")
+		}
+		data = wantEvents(t, "a gateway", "r pollard.refused https://one.example/feed?key=***")
+		if data["rule"] != "access" || data["status"] != 403 || len(data) != 4 {
+			t.Errorf("%v", data)
+		}
 	})
 }
 

@@ -11,26 +11,29 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/feedpollard/pollard/cache"
+	"github.com/feedpollard/pollard/caddymodule/door"
+	"github.com/feedpollard/pollard/internal/readers"
 	"github.com/feedpollard/pollard/internal/status"
 )
 
 // metrics are the metrics of an engine in Caddy's Prometheus registry.
 //
-//	pollard_requests_total{handler,result}  counter    requests of readers; CORS preflights are left out
-//	pollard_served_bytes_total              counter    bytes of body sent to readers, errors left out
-//	pollard_polls_total{outcome}            counter    polls of origins
-//	pollard_poll_duration_seconds           histogram  from a poll's first request to its end
-//	pollard_origin_bytes_total              counter    bytes of body that polls received, before decoding
-//	pollard_feeds{state}                    gauge      known feeds
-//	pollard_memory_bytes                    gauge      feeds held in memory
-//	pollard_offline                         gauge      1 while no site can be reached
-//	pollard_store_away                      gauge      1 while the store cannot be written
-//	pollard_disk_short                      gauge      1 while the disk of the store is nearly full
-//	pollard_store_duration_seconds{op}      histogram  operations of the store
+//	pollard_requests_total{handler,result,rule}  counter    requests of readers; CORS preflights are left out
+//	pollard_served_bytes_total                   counter    bytes of body sent to readers, errors left out
+//	pollard_polls_total{outcome}                 counter    polls of origins
+//	pollard_poll_duration_seconds                histogram  from a poll's first request to its end
+//	pollard_origin_bytes_total                   counter    bytes of body that polls received, before decoding
+//	pollard_feeds{state}                         gauge      known feeds
+//	pollard_memory_bytes                         gauge      feeds held in memory
+//	pollard_offline                              gauge      1 while no site can be reached
+//	pollard_store_away                           gauge      1 while the store cannot be written
+//	pollard_disk_short                           gauge      1 while the disk of the store is nearly full
+//	pollard_store_duration_seconds{op}           histogram  operations of the store
 //
 // All labels have few values, which do not depend on the URLs that readers request:
 // handler is gateway or shield; requests.go lists the values of result, [store.Database.Observe]
-// those of op, and package status those of outcome and state.
+// those of op, and package status those of outcome and state. The rule is empty unless a line of
+// defend has refused the request, which it names, or the gateway forbids it ([door.RuleAccess]).
 //
 // Counters live as long as the engine, so a reload does not reset them, although Caddy
 // makes a new registry for it. Gauges are computed at each scrape.
@@ -67,7 +70,7 @@ func newMetrics(totals func() (status.Summary, bool)) *metrics {
 		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "pollard_requests_total",
 			Help: "Requests of readers, by what became of them.",
-		}, []string{"handler", "result"}),
+		}, []string{"handler", "result", "rule"}),
 		servedBytes: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "pollard_served_bytes_total",
 			Help: "Bytes of body sent to readers, errors left out.",
@@ -91,7 +94,7 @@ func newMetrics(totals func() (status.Summary, bool)) *metrics {
 			Buckets: []float64{.0001, .0005, .001, .005, .01, .05, .1, .5, 1, 5},
 		}, []string{"op"}),
 	}
-	m.gateway, m.shield = m.requestsOf("gateway"), m.requestsOf("shield")
+	m.gateway, m.shield = m.requestsOf("gateway", door.RuleAccess), m.requestsOf("shield", readers.Rules...)
 	for _, outcome := range status.Results {
 		m.polls.WithLabelValues(string(outcome)) // begins at 0
 	}

@@ -34,7 +34,9 @@ func figures(t *testing.T) map[string]float64 {
 			name := family.GetName()
 			var labels []string
 			for _, pair := range m.GetLabel() {
-				labels = append(labels, pair.GetValue())
+				if pair.GetValue() != "" {
+					labels = append(labels, pair.GetValue())
+				}
 			}
 			if len(labels) > 0 {
 				name += "{" + strings.Join(labels, ",") + "}"
@@ -118,24 +120,26 @@ func TestMetricsOfGateway(t *testing.T) {
 		get("/nothing", 404)
 		get("/by-url/nothing", 404)
 		get("/by-url/https:///feed", 400)
+		stage.Get(t, "http://feeds.test/by-url/~no-such-token/https://two.example/feed", stage.Outside)
 		check := func(what string, stale float64) {
 			t.Helper()
 			mu.Lock()
 			defer mu.Unlock()
 			wantFigures(t, what, map[string]float64{
-				"pollard_requests_total{gateway,miss}":         2,
-				"pollard_requests_total{gateway,hit}":          2,
-				"pollard_requests_total{gateway,not_modified}": 1,
-				"pollard_requests_total{gateway,stale}":        stale,
-				"pollard_requests_total{gateway,unavailable}":  2,
-				"pollard_requests_total{gateway,refused}":      3,
-				"pollard_polls_total{new}":                     2,
-				"pollard_polls_total{unchanged}":               stale,
-				"pollard_polls_total{failed}":                  1,
-				"pollard_polls_total{gone}":                    1,
-				"pollard_poll_duration_seconds":                4 + stale,
-				"pollard_origin_bytes_total":                   sent,
-				"pollard_served_bytes_total":                   served,
+				"pollard_requests_total{gateway,miss}":           2,
+				"pollard_requests_total{gateway,hit}":            2,
+				"pollard_requests_total{gateway,not_modified}":   1,
+				"pollard_requests_total{gateway,stale}":          stale,
+				"pollard_requests_total{gateway,unavailable}":    2,
+				"pollard_requests_total{gateway,refused}":        3,
+				"pollard_requests_total{gateway,refused,access}": 1,
+				"pollard_polls_total{new}":                       2,
+				"pollard_polls_total{unchanged}":                 stale,
+				"pollard_polls_total{failed}":                    1,
+				"pollard_polls_total{gone}":                      1,
+				"pollard_poll_duration_seconds":                  4 + stale,
+				"pollard_origin_bytes_total":                     sent,
+				"pollard_served_bytes_total":                     served,
 			})
 			for op, want := range map[string]float64{"commit": 4 + stale} {
 				if got := figures(t)["pollard_store_duration_seconds{"+op+"}"]; got != want {
@@ -192,7 +196,7 @@ func TestMetricsOfShield(t *testing.T) {
 		time.Sleep(2 * time.Minute)
 		get("/feed", "Three/1.0")
 		want := map[string]float64{"pollard_served_bytes_total": served}
-		for result, n := range map[string]float64{"miss": 1, "not_modified": 1, "refused": 1, "stale": 1, "hit": 2, "passed": 3} {
+		for result, n := range map[string]float64{"miss": 1, "not_modified": 1, "refused,unconditional": 1, "stale": 1, "hit": 2, "passed": 3} {
 			want["pollard_requests_total{shield,"+result+"}"] = n
 		}
 		wantFigures(t, "feeds", want)

@@ -5,6 +5,8 @@ package poller
 
 import (
 	"net/http"
+	"slices"
+	"strings"
 
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
@@ -12,6 +14,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/feedpollard/pollard/cache"
+	"github.com/feedpollard/pollard/caddymodule/door"
 	"github.com/feedpollard/pollard/internal/feedurl"
 )
 
@@ -37,19 +40,25 @@ var results = []Result{
 // Requests counts the requests of one kind of handler.
 type Requests struct {
 	results map[Result]prometheus.Counter
+	rules   map[string]prometheus.Counter // of refused requests
 	bytes   prometheus.Counter
+	refused *refusedReaders // for events; not a function, for which each request would take memory
+	shield  bool            // the handler is a shield
 }
 
-func (m *metrics) requestsOf(handler string) *Requests {
-	q := &Requests{results: make(map[Result]prometheus.Counter), bytes: m.servedBytes}
+func (m *metrics) requestsOf(handler string, rules ...string) *Requests {
+	q := &Requests{results: make(map[Result]prometheus.Counter), rules: make(map[string]prometheus.Counter), bytes: m.servedBytes, shield: handler == "shield"}
 	for _, r := range results {
-		q.results[r] = m.requests.WithLabelValues(handler, string(r))
+		q.results[r] = m.requests.WithLabelValues(handler, string(r), "")
+	}
+	for _, rule := range rules {
+		q.rules[rule] = m.requests.WithLabelValues(handler, string(ResultRefused), rule)
 	}
 	return q
 }
 
 // Sent counts and reports a request that was answered with a feed, given by its key or URL.
-func (q *Requests) Sent(r *http.Request, feed string, sent cache.Sent) {
+func (q *Requests) Sent(r *door.Request, feed string, sent cache.Sent) {
 	result := ResultStale
 	switch {
 	case sent.Status == http.StatusNotModified:
@@ -59,17 +68,25 @@ func (q *Requests) Sent(r *http.Request, feed string, sent cache.Sent) {
 	case sent.Forward == "miss":
 		result = ResultMiss
 	}
-	q.bytes.Add(float64(max(sent.Bytes, 0)))
+	if sent.Bytes > 0 {
+		q.bytes.Add(float64(sent.Bytes))
+	}
 	q.Report(r, result, feed, "")
 }
 
 // Refused counts and reports a request that was answered with an error.
-func (q *Requests) Refused(r *http.Request, status int, feed, reason string) {
+func (q *Requests) Refused(r *door.Request, feed string, refusal *door.Refusal) {
 	result := ResultRefused
-	if status == http.StatusGone || status == StatusClientClosed || status >= 500 {
+	if status := refusal.Status; status == http.StatusGone || status == door.StatusClientClosed || status >= 500 {
 		result = ResultUnavailable
 	}
-	q.Report(r, result, feed, reason)
+	if counter := q.rules[refusal.Rule]; counter != nil {
+		counter.Inc()
+		q.refused.queue(r, feed, refusal, q.shield)
+	} else {
+		q.results[result].Inc()
+	}
+	report(r, result, feed, refusal.Reason)
 }
 
 // outcome is the result of a request, for the operator.
@@ -86,61 +103,73 @@ type outcome struct {
 //	{http.pollard.reason}  why a request was refused, or has to wait
 //
 // and in the fields pollard_status, pollard_feed and pollard_reason of the access log.
-func (q *Requests) Report(r *http.Request, result Result, feed, reason string) {
+func (q *Requests) Report(r *door.Request, result Result, feed, reason string) {
 	q.results[result].Inc()
-	o := &outcome{result, feed, reason}
-	caddyhttp.SetVar(r.Context(), reportedVar, o)
+	report(r, result, feed, reason)
+}
+
+func report(r *door.Request, result Result, feed, reason string) {
 	if repl, ok := r.Context().Value(caddy.ReplacerCtxKey).(*caddy.Replacer); ok {
-		repl.Map(o.placeholder)
+		// A function in place of a method value: it holds the outcome, and takes memory once.
+		repl.Map(func(key string) (any, bool) { return outcome{result, feed, reason}.placeholder(key) })
 	}
-	server, _ := r.Context().Value(caddyhttp.ServerCtxKey).(*caddyhttp.Server)
-	if server == nil || server.Logs == nil {
+	if r.Server == nil || r.Server.Logs == nil {
 		return // the server has no access log
 	}
 	if extra, ok := r.Context().Value(caddyhttp.ExtraLogFieldsCtxKey).(*caddyhttp.ExtraLogFields); ok {
-		for _, field := range o.fields() {
+		for _, field := range (outcome{result, feed, reason}).fields() {
 			extra.Set(field)
 		}
 	}
 }
 
 // Reported returns the fields that [Requests.Report] adds to the access log.
-func Reported(r *http.Request) []zap.Field {
-	o, ok := caddyhttp.GetVar(r.Context(), reportedVar).(*outcome)
+func Reported(r *http.Request) (fields []zap.Field) {
+	repl, ok := r.Context().Value(caddy.ReplacerCtxKey).(*caddy.Replacer)
 	if !ok {
 		return nil
 	}
-	return o.fields()
-}
-
-// reportedVar is the variable of a request that holds its outcome.
-const reportedVar = "pollard_outcome"
-
-func (o *outcome) placeholder(key string) (any, bool) {
-	switch key {
-	case "http.pollard.status":
-		return string(o.result), true
-	case "http.pollard.feed":
-		return o.url(), true
-	case "http.pollard.reason":
-		return feedurl.Message(o.reason), true
-	}
-	return nil, false
-}
-
-func (o *outcome) fields() []zap.Field {
-	fields := []zap.Field{zap.String("pollard_status", string(o.result))}
-	if o.feed != "" {
-		fields = append(fields, zap.String("pollard_feed", o.url()))
-	}
-	if o.reason != "" {
-		fields = append(fields, zap.String("pollard_reason", feedurl.Message(o.reason)))
+	for _, name := range reported {
+		if text, _ := repl.GetString(placeholderPrefix + name); text != "" {
+			fields = append(fields, zap.String(fieldPrefix+name, text))
+		}
 	}
 	return fields
 }
 
-func (o *outcome) url() string {
-	if o.feed == "" {
+// What is reported of a request has these names in placeholders and in the access log.
+const (
+	placeholderPrefix = "http.pollard."
+	fieldPrefix       = "pollard_"
+)
+
+var reported = []string{"status", "feed", "reason"}
+
+func (o outcome) placeholder(key string) (any, bool) {
+	name, ok := strings.CutPrefix(key, placeholderPrefix)
+	if !ok || !slices.Contains(reported, name) {
+		return nil, false
+	}
+	return o.text(name), true
+}
+
+func (o outcome) fields() (fields []zap.Field) {
+	for _, name := range reported {
+		if text := o.text(name); text != "" {
+			fields = append(fields, zap.String(fieldPrefix+name, text))
+		}
+	}
+	return fields
+}
+
+// text returns what is reported by a name, or "".
+func (o outcome) text(name string) string {
+	switch {
+	case name == "status":
+		return string(o.result)
+	case name == "reason":
+		return feedurl.Message(o.reason)
+	case o.feed == "":
 		return ""
 	}
 	return feedurl.Redact(ReadersURL(o.feed))

@@ -7,7 +7,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"maps"
+	"net/http"
 	"net/url"
 	"slices"
 	"strconv"
@@ -16,11 +16,10 @@ import (
 
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
-	"go.uber.org/zap"
 
 	"github.com/feedpollard/pollard/cache"
 	"github.com/feedpollard/pollard/cache/feedstate"
-	"github.com/feedpollard/pollard/cache/store"
+	"github.com/feedpollard/pollard/internal/readers"
 	"github.com/feedpollard/pollard/policy"
 )
 
@@ -30,9 +29,18 @@ type Shield interface {
 	OriginOf(k ShieldKey) cache.Origin
 	// Rules returns the operator's rules for its feeds.
 	Rules() policy.Rules
+	// ReplayedLimits returns the limits of `defend` for a request of a log, which no server has seen.
+	ReplayedLimits(r *http.Request) readers.Limits
 	// Server returns the server among whose routes it stands, or nil.
 	Server() *caddyhttp.Server
 	caddyhttp.MiddlewareHandler
+}
+
+// ShieldRules returns the default rules for shielded feeds. The comment of feed_shield documents them.
+func ShieldRules() policy.Rules {
+	r := policy.DefaultRules()
+	r.MinInterval, r.DefaultInterval, r.OwnSite = time.Minute, time.Minute, true
+	return r
 }
 
 // AddShield registers a shield by its identity, which is part of the keys of its feeds. Shields
@@ -128,53 +136,6 @@ func (a *App) rulesOf(key feedstate.Key) policy.Rules {
 	return rules
 }
 
-const (
-	// maxEarlier is how many earlier identities are tried for a feed, and earlierTimeout how long a
-	// request waits for them after a reload.
-	maxEarlier     = 16
-	earlierTimeout = 10 * time.Second
-)
-
-// findEarlier finds the identities of shields in the store that are not configured, such as those of
-// origin blocks before they were changed; the latest first. It reads all records.
-func (a *App) findEarlier(ctx context.Context, s store.Store) {
-	defer close(a.earlierFound)
-	latest := make(map[string]time.Duration) // since the last poll
-	for records, err := range store.Pages(ctx, s, 1000, false) {
-		if err != nil {
-			a.log.Warn("the store cannot be searched for feeds of changed origin blocks", zap.Error(err))
-		}
-		for _, r := range records {
-			k, ok := ParseShieldKey(r.URL)
-			if !ok || a.shields[k.Shield] != nil || r.Polled < 0 {
-				continue
-			}
-			if ago, known := latest[k.Shield]; !known || r.Polled < ago {
-				latest[k.Shield] = r.Polled
-			}
-		}
-	}
-	a.earlier = slices.SortedFunc(maps.Keys(latest), func(x, y string) int { return cmp.Compare(latest[x], latest[y]) })
-	a.earlier = a.earlier[:min(len(a.earlier), maxEarlier)]
-}
-
-// earlierKeys returns the keys that a shielded feed may have had before its origin block was changed.
-func (a *App) earlierKeys(key string) (keys []string) {
-	k, ok := ParseShieldKey(key)
-	if !ok {
-		return nil
-	}
-	select {
-	case <-a.earlierFound:
-	case <-time.After(earlierTimeout):
-		return nil
-	}
-	for _, k.Shield = range a.earlier {
-		keys = append(keys, k.String())
-	}
-	return keys
-}
-
 // errNoShield reports that the shield of a feed is not in force yet.
 var errNoShield = errors.New("the shield is not in force yet")
 
@@ -201,7 +162,7 @@ type ShieldKey struct {
 	// the default of the scheme.
 	Scheme, Host string
 	// Forwarded is the X-Forwarded-Host of a trusted proxy, normalized as Host, if it is another
-	// name. See [Hosts].
+	// name.
 	Forwarded string
 	// Path and Query are the escaped path and the kept query as they reach the shield.
 	Path, Query string

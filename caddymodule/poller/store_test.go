@@ -96,3 +96,17 @@ func TestPostgresURLThatCannotBeMeant(t *testing.T) {
 		}
 	}
 }
+
+// Without a line, the store is SQLite in Caddy's data directory.
+func TestStoreWithoutLine(t *testing.T) {
+	t.Setenv("XDG_DATA_HOME", t.TempDir())
+	ctx, cancel := caddy.NewContext(caddy.Context{Context: t.Context()})
+	defer cancel()
+	var a App
+	if err := a.loadStore(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if b, ok := a.store.(*SQLite); !ok || b.resolved != withoutLinks(filepath.Join(caddy.AppDataDir(), "pollard")) {
+		t.Errorf("the store is %T, %v", a.store, a.store)
+	}
+}

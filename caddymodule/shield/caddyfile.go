@@ -100,8 +100,8 @@ func (s *Shield) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 		"ping":    {Read: pathLine(&s.Ping, "ping", "the path for publish pings, such as /feed/ping")},
 		"status":  {Read: pathLine(&s.Status, "status", "the path of the pages for people, such as /feed/status")},
 		"defend": {Read: func(d *caddyfile.Dispenser) error {
-			if _, err := config.SomeArgs(d, 0, 0, ""); err != nil {
-				return err
+			if args := d.RemainingArgs(); len(args) > 0 {
+				return d.Errf("defend: unexpected %q: write its rules into a block, such as defend { unconditional 4h }, which it means without one", args[0])
 			}
 			s.Defend = new(Defend)
 			return s.Defend.lines().ReadBlock(d)

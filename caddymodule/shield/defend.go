@@ -20,7 +20,7 @@ import (
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
 	"github.com/feedpollard/pollard/caddymodule/config"
-	"github.com/feedpollard/pollard/caddymodule/poller"
+	"github.com/feedpollard/pollard/caddymodule/door"
 	"github.com/feedpollard/pollard/internal/readers"
 )
 
@@ -101,11 +101,11 @@ type MaxRate struct {
 
 // rules remove one rule from the limits.
 var rules = map[string]func(*readers.Limits){
-	"max_rate":            func(d *readers.Limits) { d.MaxRate = readers.Rate{} },
-	"unconditional":       func(d *readers.Limits) { d.Unconditional, d.Fleet = 0, "" },
-	"skip_hours":          func(d *readers.Limits) { d.SkipHours = false },
-	"require_compression": func(d *readers.Limits) { d.RequireCompression = false },
-	"require_user_agent":  func(d *readers.Limits) { d.RequireUserAgent = false },
+	readers.RuleMaxRate:       func(d *readers.Limits) { d.MaxRate = readers.Rate{} },
+	readers.RuleUnconditional: func(d *readers.Limits) { d.Unconditional, d.Fleet = 0, "" },
+	readers.RuleSkipHours:     func(d *readers.Limits) { d.SkipHours = false },
+	readers.RuleCompression:   func(d *readers.Limits) { d.RequireCompression = false },
+	readers.RuleUserAgent:     func(d *readers.Limits) { d.RequireUserAgent = false },
 }
 
 // check reports invalid settings.
@@ -187,8 +187,8 @@ func (f *Defend) Provision(ctx caddy.Context) error {
 }
 
 // refuse returns the refusal of a request, or nil, and completes observed with it.
-func (f *Defend) refuse(limiter *readers.Limiter, r *http.Request, client poller.Client, observed *readers.Request) *poller.Refusal {
-	limits := f.limitsFor(r, client)
+func (f *Defend) refuse(limiter *readers.Limiter, r *door.Request, observed *readers.Request) *door.Refusal {
+	limits := f.limitsFor(r.Request, r.Client)
 	if limits.Fleet != "" {
 		limits.Fleet += " " + pageOf(observed.Feed)
 	}
@@ -197,7 +197,7 @@ func (f *Defend) refuse(limiter *readers.Limiter, r *http.Request, client poller
 		return nil
 	}
 	observed.Status, observed.Early = v.Status, v.Early
-	refusal := &poller.Refusal{Status: v.Status, Reason: v.Reason}
+	refusal := &door.Refusal{Status: v.Status, Reason: v.Reason, Rule: v.Rule}
 	if v.Status == http.StatusTooManyRequests {
 		refusal.RetryAfter = time.Duration(v.RetryAfter(observed.Time)) * time.Second
 	}
@@ -208,7 +208,7 @@ func (f *Defend) refuse(limiter *readers.Limiter, r *http.Request, client poller
 }
 
 // limitsFor returns the rules that apply to a request.
-func (f *Defend) limitsFor(r *http.Request, client poller.Client) readers.Limits {
+func (f *Defend) limitsFor(r *http.Request, client door.Client) readers.Limits {
 	defence := f.limits
 	defence.Fleet = f.fleetOf(r.UserAgent(), client)
 	for _, e := range f.Exempt {
@@ -225,7 +225,7 @@ func (f *Defend) limitsFor(r *http.Request, client poller.Client) readers.Limits
 	return defence
 }
 
-func (e *Exempt) matches(r *http.Request, client poller.Client) bool {
+func (e *Exempt) matches(r *http.Request, client door.Client) bool {
 	if e.UserAgent != "" && strings.HasPrefix(r.UserAgent(), e.UserAgent) {
 		return true
 	}
@@ -236,9 +236,12 @@ func (e *Exempt) matches(r *http.Request, client poller.Client) bool {
 	return len(e.matchers) > 0 && err == nil && matched
 }
 
-// ReplayedLimits returns the rules that apply to a request from a log, which has no
-// server context.
-func (f *Defend) ReplayedLimits(r *http.Request) readers.Limits {
+// ReplayedLimits implements [poller.Shield].
+func (s *Shield) ReplayedLimits(r *http.Request) readers.Limits {
+	f := s.Defend
+	if f == nil {
+		return readers.Limits{}
+	}
 	client, err := netip.ParseAddrPort(r.RemoteAddr)
 	if err != nil {
 		return f.limits
@@ -247,7 +250,7 @@ func (f *Defend) ReplayedLimits(r *http.Request) readers.Limits {
 		r = caddyhttp.PrepareRequest(r, caddy.NewReplacer(), nil, nil)
 		caddyhttp.SetVar(r.Context(), caddyhttp.ClientIPVarKey, client.Addr().String())
 	}
-	return f.limitsFor(r, poller.Client{Address: client.Addr()})
+	return f.limitsFor(r, door.Client{Address: client.Addr()})
 }
 
 // lines are the Caddyfile lines of defend.

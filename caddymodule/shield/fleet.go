@@ -13,6 +13,7 @@ import (
 	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
 
 	"github.com/feedpollard/pollard/caddymodule/config"
+	"github.com/feedpollard/pollard/caddymodule/door"
 	"github.com/feedpollard/pollard/caddymodule/poller"
 )
 
@@ -48,7 +49,7 @@ func (f *Defend) checkFleets() error {
 }
 
 // fleetOf returns the User-Agent of the fleet that a reader is of, or "".
-func (f *Defend) fleetOf(userAgent string, client poller.Client) (longest string) {
+func (f *Defend) fleetOf(userAgent string, client door.Client) (longest string) {
 	for _, fleet := range f.Fleet {
 		if len(fleet.UserAgent) > len(longest) && strings.HasPrefix(userAgent, fleet.UserAgent) &&
 			(len(fleet.networks) == 0 || client.In(fleet.networks)) {

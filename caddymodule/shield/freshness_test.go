@@ -11,7 +11,8 @@ import (
 	"github.com/feedpollard/pollard/caddymodule/internal/stage"
 )
 
-// HTTP freshness decides when the origin is asked. Readers get what the feed asks for as max-age.
+// HTTP freshness decides when the origin is asked. Readers get what the feed asks for as max-age, and other caches may serve
+// it stale for a while, unless the origin forbids that.
 func TestShieldFreshness(t *testing.T) {
 	const nights = "<skipHours><hour>0</hour><hour>1</hour><hour>2</hour><hour>3</hour><hour>4</hour>" +
 		"<hour>5</hour><hour>6</hour><hour>7</hour><hour>8</hour><hour>9</hour></skipHours>" // bubbles begin at midnight
@@ -30,6 +31,8 @@ func TestShieldFreshness(t *testing.T) {
 		{"Expires in a month, mended", "max_interval 10m", "", []string{"Expires", "Mon, 31 Jan 2000 00:00:00 GMT"}, 10 * time.Minute, "max-age=600", ""},
 		{"a show that is complete", "", `<itunes:complete xmlns:itunes="http://www.itunes.com/dtds/podcast-1.0.dtd">yes</itunes:complete>`, nil, time.Minute, "max-age=86400", "max-age=60"},
 		{"s-maxage", "", "", []string{"Cache-Control", "max-age=5, s-maxage=300", "CDN-Cache-Control", "max-age=9999"}, 5 * time.Minute, "max-age=300", ""},
+		{"must-revalidate", "", "<ttl>90</ttl>", []string{"Cache-Control", "max-age=60, must-revalidate"}, time.Minute, "max-age=5400", "max-age=60"},
+		{"proxy-revalidate, and Expires", "", "", []string{"Cache-Control", "proxy-revalidate", "Expires", "Sat, 01 Jan 2000 00:10:00 GMT"}, 10 * time.Minute, "max-age=600", ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			named := func(title string) stage.Answer {
@@ -42,6 +45,12 @@ func TestShieldFreshness(t *testing.T) {
 				unchanged := s.Get(blog+"/feed", "If-None-Match", w.Header().Get("Etag"))
 				if unchanged.Code != 304 {
 					t.Errorf("a conditional request got %d", unchanged.Code)
+				}
+				if control := strings.Join(tt.header, " "); !strings.Contains(control, "revalidate") && !strings.Contains(control, "no-cache") {
+					tt.told += stage.MayServeStale
+					if tt.cdn != "" {
+						tt.cdn += stage.MayServeStale
+					}
 				}
 				for name, want := range map[string]string{
 					"Cache-Control": tt.told, "Cdn-Cache-Control": tt.cdn, "Vary": "Accept-Encoding", "Access-Control-Allow-Origin": "*",

@@ -5,11 +5,11 @@ package shield
 
 import (
 	"fmt"
-	"net/http"
 	"net/url"
 	"slices"
 	"strings"
 
+	"github.com/feedpollard/pollard/caddymodule/door"
 	"github.com/feedpollard/pollard/caddymodule/poller"
 	"github.com/feedpollard/pollard/internal/feedurl"
 )
@@ -21,21 +21,20 @@ const maxKey = 4096
 // site would be many, and one reader could choose the port that a site writes into the links of a
 // feed for all. It reports false if the request cannot be shared: its Host is not a host, or the key is
 // too long.
-func (s *Shield) keyOf(r *http.Request) (poller.ShieldKey, bool) {
-	k := poller.ShieldKey{Shield: s.identity, Scheme: poller.Scheme(r)}
-	host, forwarded := poller.Hosts(r)
+func (s *Shield) keyOf(r *door.Request) (poller.ShieldKey, bool) {
+	k := poller.ShieldKey{Shield: s.identity, Scheme: r.Scheme}
 	var err error
-	if k.Host, err = s.entries.hostPort(k.Scheme, host); err != nil {
+	if k.Host, err = s.entries.hostPort(k.Scheme, r.Host); err != nil {
 		return k, false
 	}
-	if forwarded != "" {
-		if name, err := feedurl.HostPort(k.Scheme, forwarded); err == nil && name != k.Host {
+	if r.Forwarded != "" {
+		if name, err := feedurl.HostPort(k.Scheme, r.Forwarded); err == nil && name != k.Host {
 			k.Forwarded = name
 		}
 	}
 	k.Path, k.Query = escapedPath(r.URL), s.Query.kept(r.URL.RawQuery)
-	if original := poller.OriginalURL(r); original != nil {
-		sent := poller.ShieldKey{Path: escapedPath(original), Query: s.Query.kept(original.RawQuery)}
+	if r.Sent != r.URL {
+		sent := poller.ShieldKey{Path: escapedPath(r.Sent), Query: s.Query.kept(r.Sent.RawQuery)}
 		if sent.Path != k.Path || sent.Query != k.Query {
 			k.Sent = sent.Target()
 		}

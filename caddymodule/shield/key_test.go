@@ -15,6 +15,7 @@ import (
 
 	"github.com/feedpollard/pollard/cache/store"
 	"github.com/feedpollard/pollard/cache/store/sqlite"
+	"github.com/feedpollard/pollard/caddymodule/door"
 	"github.com/feedpollard/pollard/caddymodule/internal/stage"
 )
 
@@ -34,7 +35,8 @@ func TestShieldKeyIsUnambiguous(t *testing.T) {
 		r.Host = "blog.test"
 		original := http.Request{URL: asSent(t, targets[0])}
 		r = r.WithContext(context.WithValue(r.Context(), caddyhttp.OriginalRequestCtxKey, original))
-		k, ok := s.keyOf(r)
+		in := door.Read(r)
+		k, ok := s.keyOf(&in)
 		if !ok {
 			t.Errorf("%q has no key", targets)
 		}
@@ -51,7 +53,8 @@ func TestShieldKeyIsUnambiguous(t *testing.T) {
 
 // Requests with very long URLs have no key, so nothing of them is stored.
 func TestLongURLHasNoKey(t *testing.T) {
-	if k, ok := (&Shield{entries: new(entries)}).keyOf(stage.Request("GET", blog+"/feed?"+strings.Repeat("x", maxKey))); ok {
+	in := door.Read(stage.Request("GET", blog+"/feed?"+strings.Repeat("x", maxKey)))
+	if k, ok := (&Shield{entries: new(entries)}).keyOf(&in); ok {
 		t.Errorf("a key of %d bytes", len(k.String()))
 	}
 }

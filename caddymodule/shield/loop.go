@@ -14,7 +14,7 @@ import (
 	"go.uber.org/zap"
 	"golang.org/x/time/rate"
 
-	"github.com/feedpollard/pollard/caddymodule/poller"
+	"github.com/feedpollard/pollard/caddymodule/door"
 )
 
 // loopField is the field by which requests are recognized that come back (RFC 8586).
@@ -50,8 +50,8 @@ func (s *Shield) markLoop(h http.Header) {
 }
 
 // cameBack reports whether the shield has handed a request to its origin before.
-func (s *Shield) cameBack(r *http.Request) bool {
-	passed := r.Header[loopField]
+func (s *Shield) cameBack(h http.Header) bool {
+	passed := h[loopField]
 	if passed == nil {
 		return false
 	}
@@ -60,12 +60,12 @@ func (s *Shield) cameBack(r *http.Request) bool {
 }
 
 // refuseLoop answers a request that would come back again.
-func (s *Shield) refuseLoop(w http.ResponseWriter, r *http.Request) error {
+func (s *Shield) refuseLoop(w http.ResponseWriter, r *door.Request) error {
 	s.loop.last.Store(time.Now().Unix())
 	s.loop.logged.Do(func() {
 		s.log.Error("the origin block leads back to its own shield: write the address of the site itself there", zap.String("host", r.Host), zap.Strings("upstreams", s.upstreams))
 	})
-	return s.refuse(w, r, "", &poller.Refusal{
+	return s.refuse(w, r, "", &door.Refusal{
 		Status: http.StatusLoopDetected, Reason: fmt.Sprintf("the origin block of feed_shield at %s leads back to the shield: it must lead to the site itself", r.Host),
 	})
 }

@@ -11,19 +11,20 @@ import (
 
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
+	"github.com/feedpollard/pollard/caddymodule/door"
 	"github.com/feedpollard/pollard/caddymodule/poller"
 	"github.com/feedpollard/pollard/policy"
 )
 
 // pass lets the origin answer a reader's request.
-func (s *Shield) pass(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler) error {
+func (s *Shield) pass(w http.ResponseWriter, r *door.Request, next caddyhttp.Handler) error {
 	s.requests.Report(r, poller.ResultPassed, "", "")
-	return s.origin.serve(w, r, next)
+	return s.origin.serve(w, r.Request, next)
 }
 
 // passAndDetect lets the origin answer a reader's request. If the response is a feed, the
 // next request for the key causes a poll.
-func (s *Shield) passAndDetect(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler, key string) error {
+func (s *Shield) passAndDetect(w http.ResponseWriter, r *door.Request, next caddyhttp.Handler, key string) error {
 	found := func() {
 		if e := s.entries.add(key); !e.bypasses(time.Now()) {
 			e.feed.Store(true)

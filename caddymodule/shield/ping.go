@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/feedpollard/pollard/cache"
+	"github.com/feedpollard/pollard/caddymodule/door"
 	"github.com/feedpollard/pollard/caddymodule/poller"
 	"github.com/feedpollard/pollard/internal/feedurl"
 )
@@ -33,21 +34,21 @@ const (
 // servePing answers a publish ping, as publishers send them to WebSub hubs: a form with
 // hub.mode=publish and URLs as hub.url or hub.topic. It reports false if the request is for something
 // else.
-func (s *Shield) servePing(w http.ResponseWriter, r *http.Request) bool {
+func (s *Shield) servePing(w http.ResponseWriter, r *door.Request) bool {
 	if s.Ping == "" || r.URL.Path != s.Ping {
 		return false
 	}
-	if refusal := s.ping(w, r); refusal != nil {
-		refusal.Write(w, r)
+	if refusal := s.ping(w, r.Request); refusal != nil {
+		refusal.Write(w, r.Request)
 	} else {
 		w.WriteHeader(http.StatusNoContent)
 	}
 	return true
 }
 
-func (s *Shield) ping(w http.ResponseWriter, r *http.Request) *poller.Refusal {
-	refuse := func(status int, reason string) *poller.Refusal {
-		return &poller.Refusal{Status: status, Reason: reason}
+func (s *Shield) ping(w http.ResponseWriter, r *http.Request) *door.Refusal {
+	refuse := func(status int, reason string) *door.Refusal {
+		return &door.Refusal{Status: status, Reason: reason}
 	}
 	media, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type"))
 	switch {
@@ -79,11 +80,11 @@ func (s *Shield) ping(w http.ResponseWriter, r *http.Request) *poller.Refusal {
 	}
 	c, err := s.engine.Opened(r.Context())
 	if err != nil {
-		return poller.RefusalOf(err)
+		return door.RefusalOf(err)
 	}
 	switch known, err := c.Ping(r.Context(), s.feedsNamed(r.Context(), c, urls)); {
 	case err != nil:
-		return &poller.Refusal{Status: http.StatusServiceUnavailable, Reason: "the store cannot be written", RetryAfter: time.Minute}
+		return &door.Refusal{Status: http.StatusServiceUnavailable, Reason: "the store cannot be written", RetryAfter: time.Minute}
 	case !known:
 		return refuse(http.StatusNotFound, "no reader has asked for a feed at this address")
 	}

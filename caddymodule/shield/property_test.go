@@ -16,15 +16,15 @@ import (
 	"testing"
 	"time"
 
+	"github.com/feedpollard/pollard/caddymodule/door"
 	"github.com/feedpollard/pollard/caddymodule/internal/stage"
-	"github.com/feedpollard/pollard/caddymodule/poller"
 )
 
 // whoseOf returns whom an origin takes a request for: by cookie, login and address, or "all".
 func whoseOf(r *http.Request) string {
 	who := cmp.Or(r.Header.Get("Cookie"), r.Header.Get("Authorization"))
 	if who == "" && r.RemoteAddr != pollAddress {
-		who = "address " + poller.ClientOf(r).String()
+		who = "address " + door.Read(r).Client.String()
 	}
 	return cmp.Or(who, "all")
 }

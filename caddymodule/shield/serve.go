@@ -12,16 +12,19 @@ import (
 
 	"github.com/feedpollard/pollard/cache"
 	"github.com/feedpollard/pollard/cache/version"
+	"github.com/feedpollard/pollard/caddymodule/door"
 	"github.com/feedpollard/pollard/caddymodule/poller"
 )
 
 // ServeHTTP answers a request from the cache, or lets the origin answer it.
-func (s *Shield) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler) error {
-	if s.cameBack(r) {
+func (s *Shield) ServeHTTP(w http.ResponseWriter, received *http.Request, next caddyhttp.Handler) error {
+	in := door.Read(received)
+	r := &in
+	if s.cameBack(r.Header) {
 		return s.refuseLoop(w, r)
 	}
-	if isPoll(r) { // of a shield around this one
-		return s.origin.serve(w, r, next)
+	if isPoll(received) { // of a shield around this one
+		return s.origin.serve(w, received, next)
 	}
 	if s.serveStatus(w, r) || s.servePing(w, r) {
 		return nil
@@ -31,7 +34,7 @@ func (s *Shield) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyhtt
 		return s.pass(w, r, next)
 	}
 	text := key.String()
-	if reason := notShared(r); reason != "" {
+	if reason := notShared(received); reason != "" {
 		if e := s.entries.get(text); e != nil && e.feed.Load() {
 			e.pass(reason)
 		}
@@ -41,13 +44,13 @@ func (s *Shield) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyhtt
 }
 
 // serveFeed answers with the feed of a key, given also as text, or lets the origin answer.
-func (s *Shield) serveFeed(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler, k poller.ShieldKey, key string) error {
+func (s *Shield) serveFeed(w http.ResponseWriter, r *door.Request, next caddyhttp.Handler, k poller.ShieldKey, key string) error {
 	c, err := s.engine.Opened(r.Context())
 	if err != nil {
 		return s.pass(w, r, next) // a site without a shield is better than none
 	}
 	e := s.entries.request(key, time.Now())
-	if !mayPoll(c, r, key, e) {
+	if !mayPoll(c, r.Request, key, e) {
 		if e != nil && e.unshared.Load() != nil {
 			e.pass(*e.unshared.Load())
 		}
@@ -60,15 +63,15 @@ func (s *Shield) serveFeed(w http.ResponseWriter, r *http.Request, next caddyhtt
 	if err != nil {
 		return s.passAndDetect(w, r, next, key)
 	}
-	if feed.New() && s.engine.NewFeeds.Take(s.owner, poller.ClientOf(r).Address, time.Now()) > 0 {
+	if feed.New() && s.engine.NewFeeds.Take(s.owner, r.Client.Address, time.Now()) > 0 {
 		return s.pass(w, r, next) // its network has requested too many new feeds
 	}
 	feed.Ask(s.owner, true)
 	waited, served := feed.Await(r.Context()) // all readers of a slow origin wait for one poll
 	if !served {
 		if left := r.Context().Err(); left != nil {
-			s.requests.Refused(r, poller.StatusClientClosed, key, "the client left before the answer")
-			return caddyhttp.Error(poller.StatusClientClosed, left)
+			s.requests.Refused(r, key, &door.Refusal{Status: door.StatusClientClosed, Reason: "the client left before the answer"})
+			return caddyhttp.Error(door.StatusClientClosed, left)
 		}
 		if e.loops.Load() {
 			return s.refuseLoop(w, r)
@@ -76,7 +79,7 @@ func (s *Shield) serveFeed(w http.ResponseWriter, r *http.Request, next caddyhtt
 		return s.passAndDetect(w, r, next, key)
 	}
 	vary, stored := feed.Fields()
-	if field := differs(r, vary, stored); field != "" {
+	if field := differs(r.Request, vary, stored); field != "" {
 		e.pass(field)
 		feed.PollIfDue() // the site may vary by other fields by now
 		return s.pass(w, r, next)
@@ -102,18 +105,17 @@ func mayPoll(c *cache.Cache, r *http.Request, key string, e *entry) bool {
 }
 
 // answer serves a feed, unless the rules of defend refuse the request.
-func (s *Shield) answer(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler, feed *cache.Feed, waited version.CacheStatus, key string) error {
-	client := poller.ClientOf(r)
-	observed := s.engine.Observe(r, client, key, feed)
+func (s *Shield) answer(w http.ResponseWriter, r *door.Request, next caddyhttp.Handler, feed *cache.Feed, waited version.CacheStatus, key string) error {
+	observed := s.engine.Observe(r, key, feed)
 	if s.Defend != nil {
-		if refusal := s.Defend.refuse(s.engine.Limiter, r, client, &observed); refusal != nil {
+		if refusal := s.Defend.refuse(s.engine.Limiter, r, &observed); refusal != nil {
 			s.engine.Answered(observed)
 			return s.refuse(w, r, key, refusal)
 		}
 	}
-	sent, err := feed.Serve(w, r, cache.ServeOptions{Waited: waited})
+	sent, err := feed.Serve(w, r.Request, cache.ServeOptions{Waited: waited})
 	if u, ok := errors.AsType[*cache.Unavailable](err); ok && u.Busy { // the origin would not be less busy
-		return s.refuse(w, r, key, poller.RefusalOf(err))
+		return s.refuse(w, r, key, door.RefusalOf(err))
 	}
 	if err != nil {
 		return s.pass(w, r, next) // the version was withdrawn a moment ago
@@ -128,7 +130,7 @@ func (s *Shield) answer(w http.ResponseWriter, r *http.Request, next caddyhttp.H
 }
 
 // refuse answers with an error, through handle_errors if the site has it. The key may be unknown.
-func (s *Shield) refuse(w http.ResponseWriter, r *http.Request, key string, refusal *poller.Refusal) error {
-	s.requests.Refused(r, refusal.Status, key, refusal.Reason)
-	return refusal.Answer(w, r, s.origin.server)
+func (s *Shield) refuse(w http.ResponseWriter, r *door.Request, key string, refusal *door.Refusal) error {
+	s.requests.Refused(r, key, refusal)
+	return refusal.Answer(w, r)
 }

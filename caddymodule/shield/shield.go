@@ -39,24 +39,14 @@ func init() {
 // Pollard polls it, at most once per interval and feed, conditionally if it gives an ETag
 // or Last-Modified. Readers get what the site made, byte for byte.
 //
-// A stored feed answers all requests that RFC 9111 section 4.1 lets it answer: requests that
-// send the fields which the site's `Vary` names as a poll sends them. Others reach the
-// origin unchanged: requests with `Authorization`, with a body or with a method other than
-// GET and HEAD, requests that differ in a field of `Vary`, and requests with `Origin` if the
-// stored feed has no `Access-Control-Allow-Origin`. Responses that are not feeds, that are
-// `private` or `no-store` or have `Vary: *`, and redirects pass through unchanged too. Once a
-// feed is stored, readers see no errors of the origin. A `private` response, a redirect, 401
-// or 410 removes the stored feed.
+// A stored feed answers all requests that RFC 9111 section 4.1 lets it answer. Others reach the
+// origin unchanged, and so do responses pass that are not feeds, or that are `private` or
+// `no-store`. Once a feed is stored, readers see no errors of the origin.
 //
-// A poll has the scheme, the host (with the `X-Forwarded-Host` of a trusted proxy), the path and
-// the query of its readers, and nothing else of them: no cookie, no credentials, no address (it comes from `0.0.0.0`). The block starts
-// without variables, captures and the root of the site, for polls and for readers: write what it
-// needs, such as `root`, into it. Named routes (`invoke`) cannot be in it. Decide who may read a
-// feed before the shield, with `basic_auth` or `respond @outside 403`; but a site behind
-// `basic_auth` gains nothing from a shield, as each request has `Authorization`.
-//
-// After a change of the block, its feeds are fetched again at their next request. While that
-// fails for a reason that may pass, readers get what was stored before.
+// The block starts without variables, captures and the root of the site: write what it needs,
+// such as `root`, into it. Named routes (`invoke`) cannot be in it. Decide who may read a feed
+// before the shield, with `respond @outside 403`. What is shared and what is not is told in
+// docs/shield.md.
 //
 //	{
 //		"handler": "feed_shield",
@@ -71,7 +61,8 @@ type Shield struct {
 	// `file_server`. Requests that they do not answer go to the handlers after the shield, as
 	// they came, and are not shared. Two shields with the same block share the feeds that both
 	// serve, as the hosts, ports and paths of their matchers and of the blocks around them say, and
-	// there the stricter rule of each line applies. Required.
+	// there the stricter rule of each line applies. Feeds of a block that has changed start
+	// without a version: deploy the backend first. Required.
 	Origin *caddyhttp.Subroute `json:"origin,omitempty"`
 
 	// How often the origin is polled. The rules of the app `pollard` do not apply here,
@@ -103,11 +94,11 @@ type Shield struct {
 	Vary Vary `json:"vary,omitzero"`
 
 	// The path for publish pings, such as `/feed/ping`: forms with `hub.mode=publish` and
-	// `hub.url=<address of a feed>`, as publishers send them to WebSub hubs. The next reader of the
-	// feed gets what the site has then, at once if `min_interval` has passed since the last
-	// poll, and right after it otherwise. Any client may send one; it costs the site at
-	// most one poll per `min_interval`, and only if a reader asks. The shield's matcher must match
-	// the path. Default: no pings.
+	// `hub.url=<address of a feed>`, as publishers send them to WebSub hubs. The feed is polled
+	// at once if `min_interval` has passed since the last poll, and as soon as it has
+	// otherwise, without waiting for a reader. Any client may send one; it costs the site at
+	// most one poll of a feed per `min_interval`. The shield's matcher must match the path.
+	// Default: no pings.
 	Ping string `json:"ping,omitempty"`
 
 	// The requests to refuse. Default: none.
@@ -148,13 +139,6 @@ func (Shield) CaddyModule() caddy.ModuleInfo {
 	}
 }
 
-// DefaultRules returns the rules for shielded feeds. They are documented at [Shield].
-func DefaultRules() policy.Rules {
-	r := policy.DefaultRules()
-	r.MinInterval, r.DefaultInterval, r.OwnSite = time.Minute, time.Minute, true
-	return r
-}
-
 // Provision resolves the configuration, and registers the shield with the app.
 func (s *Shield) Provision(ctx caddy.Context) error {
 	s.log = ctx.Logger()
@@ -170,7 +154,7 @@ func (s *Shield) Provision(ctx caddy.Context) error {
 	}
 	app := loaded.(*poller.App)
 	s.app = app
-	if s.rules, err = s.Policy.Over(DefaultRules()); err != nil {
+	if s.rules, err = s.Policy.Over(poller.ShieldRules()); err != nil {
 		return err
 	}
 	if s.Defend != nil {
@@ -228,7 +212,7 @@ func (s *Shield) check() error {
 	if s.Origin == nil || len(s.Origin.Routes) == 0 {
 		return errNoOrigin
 	}
-	if _, err := s.Policy.Over(DefaultRules()); err != nil {
+	if _, err := s.Policy.Over(poller.ShieldRules()); err != nil {
 		return err
 	}
 	if err := checkVaryIgnore(s.Vary.Ignore); err != nil {

@@ -16,6 +16,7 @@ import (
 	"github.com/caddyserver/caddy/v2"
 
 	"github.com/feedpollard/pollard/cache/store"
+	"github.com/feedpollard/pollard/caddymodule/door"
 	"github.com/feedpollard/pollard/caddymodule/pages"
 	"github.com/feedpollard/pollard/caddymodule/poller"
 	"github.com/feedpollard/pollard/internal/status"
@@ -101,7 +102,7 @@ func checkPath(line, path string) error {
 }
 
 // serveStatus serves a page. It reports false if the request is for something else.
-func (s *Shield) serveStatus(w http.ResponseWriter, r *http.Request) bool {
+func (s *Shield) serveStatus(w http.ResponseWriter, r *door.Request) bool {
 	if s.pages == nil {
 		return false
 	}
@@ -112,32 +113,29 @@ func (s *Shield) serveStatus(w http.ResponseWriter, r *http.Request) bool {
 		return false
 	}
 	base := home
-	if original := poller.OriginalURL(r); original != nil { // before handle_path
-		if before, found := strings.CutSuffix(original.Path, r.URL.Path); found {
-			base = before + home
-		}
+	if before, found := strings.CutSuffix(r.Sent.Path, r.URL.Path); found { // before handle_path
+		base = before + home
 	}
 	at := pages.Place{Home: base + "/", Below: base + "/", Viewer: s.viewer}
 	at.Member, at.Sender = s.member(r)
-	s.pages.ServeHTTP(w, r, at, name)
+	s.pages.ServeHTTP(w, *r, at, name)
 	return true
 }
 
 // member reports whether a client may see the pages, and tells it why: it has a private address and
 // sends names that no stranger can own, or a handler before the shield has authenticated it.
-func (s *Shield) member(r *http.Request) (may bool, why string) {
-	if user := poller.User(r); user != "" {
+func (s *Shield) member(r *door.Request) (may bool, why string) {
+	if user := r.User(); user != "" {
 		return true, fmt.Sprintf("You are logged in as %s.", user)
 	}
-	client := poller.ClientOf(r)
-	why = client.Sentence()
-	if !client.Private() {
-		if doubt := client.Doubt(); doubt != "" {
+	why = r.Client.Sentence()
+	if !r.Client.Private() {
+		if doubt := r.Client.Doubt(); doubt != "" {
 			why += " " + status.Capitalize(strings.ReplaceAll(doubt, "`", "")) + "."
 		}
 		return false, why + " If you are at home, open it in your own network."
 	}
-	if site := poller.SiteToWrite(r, s.origin.server); site != "" {
+	if site := r.SiteToWrite(); site != "" {
 		return false, fmt.Sprintf("%s A stranger may own the name that this request was sent to, and send it from your browser: the Caddyfile needs %s as an address of the site. Or open it at localhost, or at an address of the machine.", why, site)
 	}
 	return true, why + " Private addresses may see the pages."

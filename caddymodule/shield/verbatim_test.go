@@ -20,7 +20,7 @@ import (
 	"github.com/feedpollard/pollard/internal/loopback"
 )
 
-// changedFields are the fields of responses that a shield changes, as docs/publishing.md lists them.
+// changedFields are the fields of responses that a shield changes, as docs/shield.md lists them.
 var changedFields = []string{"Cache-Status", "Etag", "Last-Modified", "Cache-Control", "Vary", "Content-Length", "Accept-Ranges", "Via", "Server", "X-Content-Type-Options", "Date", "Alt-Svc"}
 
 var large = bytes.Repeat([]byte("0123456789abcdef"), 1<<20) // 16 MiB

@@ -149,17 +149,17 @@ func OneLine(s string) string {
 	}, s)
 }
 
-// Shown is a URL that hides what may be a credential when it is printed or encoded.
-type Shown string
+// Redacted is a URL that hides what may be a credential when it is printed or encoded.
+type Redacted string
 
 // String returns the URL without credentials.
-func (s Shown) String() string { return Redact(string(s)) }
+func (r Redacted) String() string { return Redact(string(r)) }
 
 // MarshalText implements [encoding.TextMarshaler]. It leaves out credentials.
-func (s Shown) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
+func (r Redacted) MarshalText() ([]byte, error) { return []byte(r.String()), nil }
 
 // Open reports whether the URL has nothing to hide.
-func (s Shown) Open() bool { return s.String() == string(s) }
+func (r Redacted) Open() bool { return r.String() == string(r) }
 
 var inText = regexp.MustCompile(`https?://[^\s"'<>]+`)
 
@@ -169,7 +169,7 @@ const Example = "https://name:password@example.com/feed"
 // RedactText hides credentials in the URLs of a text but [Example], and keeps it on one line.
 func RedactText(text string) string {
 	return inText.ReplaceAllStringFunc(OneLine(text), func(u string) string {
-		if u == Example {
+		if strings.TrimRight(u, ".,;:)") == Example {
 			return u
 		}
 		return Redact(u)

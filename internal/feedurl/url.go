@@ -285,6 +285,21 @@ func (u URL) HostPort() string {
 	return u.name
 }
 
+// IsAt reports whether a Host field, in any case, is that of [URL.HostPort].
+func (u URL) IsAt(field string) bool {
+	host, port := field, ""
+	if i := strings.LastIndexByte(field, ':'); i > strings.LastIndexByte(field, ']') {
+		host, port = field[:i], field[i+1:]
+	}
+	if u.addr.Is6() {
+		plain, bracket := strings.CutPrefix(host, "[")
+		if host = strings.TrimSuffix(plain, "]"); !bracket {
+			return false
+		}
+	}
+	return port == u.port && strings.EqualFold(host, u.name)
+}
+
 // Address returns host and port, for a dialer.
 func (u URL) Address() string { return net.JoinHostPort(u.name, u.Port()) }
 

@@ -11,6 +11,33 @@ import (
 	"testing"
 )
 
+func TestIsAt(t *testing.T) {
+	for _, tt := range []struct {
+		url, field string
+		want       bool
+	}{
+		{"https://example.com/a", "EXAMPLE.com", true},
+		{"https://example.com:8443/a", "example.com:8443", true},
+		{"https://[2001:DB8::1]/a", "[2001:db8::1]", true},
+		{"https://[2001:db8::1]:8443/a", "[2001:DB8::1]:8443", true},
+		{"https://192.0.2.1:8443/a", "192.0.2.1:8443", true},
+
+		{"https://example.com/a", "", false},
+		{"https://example.com/a", "www.example.com", false},
+		{"https://example.com/a", "example.com.evil.example", false},
+		{"https://example.com/a", "example.com:443", false},
+		{"https://example.com:8443/a", "example.com", false},
+		{"https://example.com:8443/a", "example.com:844", false},
+		{"https://[2001:db8::1]/a", "2001:db8::1", false},
+		{"https://[2001:db8::1]:8443/a", "[2001:db8::1]", false},
+	} {
+		u := MustParse(tt.url)
+		if got := u.IsAt(tt.field); got != tt.want || !u.IsAt(u.HostPort()) {
+			t.Errorf("%s at %q: %v, want %v", tt.url, tt.field, got, tt.want)
+		}
+	}
+}
+
 func TestParse(t *testing.T) {
 	for _, c := range []struct{ raw, want string }{
 		{"https://example.com/feed.xml", "https://example.com/feed.xml"},

@@ -5,11 +5,14 @@ package readers
 
 import (
 	"cmp"
+	"fmt"
 	"net/http"
 	"slices"
 	"time"
 
 	"golang.org/x/time/rate"
+
+	"github.com/feedpollard/pollard/internal/status"
 )
 
 // Limits selects the requests that a publisher refuses. The zero Limits refuses none.
@@ -58,11 +61,25 @@ const (
 
 func (d Limits) interval() time.Duration { return cmp.Or(d.Unconditional, DefaultUnconditional) }
 
+// The rules by which requests are refused, as lines of defend are called.
+const (
+	RuleMaxRate       = "max_rate"
+	RuleUnconditional = "unconditional"
+	RuleFleet         = "fleet"
+	RuleSkipHours     = "skip_hours"
+	RuleCompression   = "require_compression"
+	RuleUserAgent     = "require_user_agent"
+)
+
+// Rules are all of them.
+var Rules = []string{RuleMaxRate, RuleUnconditional, RuleFleet, RuleSkipHours, RuleCompression, RuleUserAgent}
+
 // Verdict is the decision on a request.
 type Verdict struct {
 	Status int       // 403, 406 or 429 to refuse the request; 0 to serve it
 	Until  time.Time // with 429: when the reader may ask again
 	Reason string    // for the reader and the log; empty if the request is served
+	Rule   string    // the line of defend that refuses the request; empty if it is served
 	Early  bool      // with 429: the reader did not wait as an earlier 429 demanded
 }
 
@@ -106,39 +123,44 @@ func (e recent) next(now time.Time, most int, interval time.Duration) time.Time 
 func (d Limits) check(s *state, r *Request) Verdict {
 	if d.RequireUserAgent && slices.Contains([]string{"", nameless}, printable(shortened(r.UserAgent))) {
 		// RFC 9110 section 15.5.4: the same request should not be repeated.
-		return Verdict{Status: http.StatusForbidden, Reason: "a User-Agent that says who is asking is required"}
+		return Verdict{Status: http.StatusForbidden, Rule: RuleUserAgent, Reason: "a User-Agent that says who is asking is required"}
 	}
-	until, reason := d.wait(s, r)
+	until, rule, reason := d.wait(s, r)
 	kept := !s.wait.IsZero() && !r.Time.Before(s.wait) && r.Time.Sub(s.wait) <= promisedFor
 	if until.After(r.Time) && !kept {
 		early := s.wait.After(r.Time)
 		if early && until.After(s.wait) {
 			until = s.wait
 		}
-		return Verdict{Status: http.StatusTooManyRequests, Until: until, Reason: reason, Early: early}
+		return Verdict{Status: http.StatusTooManyRequests, Until: until, Rule: rule, Reason: reason, Early: early}
 	}
 	// After 429, which makes some readers ask less often. A 406 does not.
 	if d.RequireCompression && r.Method == http.MethodGet && !r.Compression {
-		return Verdict{Status: http.StatusNotAcceptable, Reason: "this feed is sent compressed only: send Accept-Encoding: gzip"}
+		return Verdict{Status: http.StatusNotAcceptable, Rule: RuleCompression, Reason: "this feed is sent compressed only: send Accept-Encoding: gzip"}
 	}
 	return Verdict{}
 }
 
-// wait returns until when a request has to wait, and why. The zero time means that it
+// tooMany says how many whole feeds are sent in an interval, and what gets more.
+func tooMany(most int, interval time.Duration, to string) string {
+	return fmt.Sprintf("too many unconditional requests (%d whole feeds in %s%s): send If-None-Match or If-Modified-Since", most, status.Length(interval), to)
+}
+
+// wait returns until when a request has to wait, by which rule, and why. The zero time means that it
 // does not have to wait.
-func (d Limits) wait(s *state, r *Request) (until time.Time, reason string) {
+func (d Limits) wait(s *state, r *Request) (until time.Time, rule, reason string) {
 	if !d.MaxRate.zero() && s.rate != nil {
 		if missing := 1 - s.rate.TokensAt(r.Time); missing > 0 {
 			wait := time.Duration(missing * float64(d.MaxRate.Per) / float64(d.MaxRate.Requests))
-			until, reason = r.Time.Add(wait), "too many requests"
+			until, rule, reason = r.Time.Add(wait), RuleMaxRate, "too many requests"
 		}
 	}
 	if len(s.whole) == 0 || !r.whole() {
-		return until, reason
+		return until, rule, reason
 	}
 	if d.Unconditional > 0 {
 		if end := s.whole.next(r.Time, wholeFeeds, d.Unconditional); end.After(r.Time) && end.After(until) {
-			until, reason = end, "too many unconditional requests: send If-None-Match or If-Modified-Since"
+			until, rule, reason = end, RuleUnconditional, tooMany(wholeFeeds, d.Unconditional, "")
 		}
 	}
 	if d.SkipHours {
@@ -148,10 +170,10 @@ func (d Limits) wait(s *state, r *Request) (until time.Time, reason string) {
 			from = r.Time
 		}
 		if end := r.SkipHours.After(from); end.After(from) {
-			until, reason = end, "the feed's skipHours rule out this hour: send If-None-Match or If-Modified-Since"
+			until, rule, reason = end, RuleSkipHours, "the feed's skipHours rule out this hour: send If-None-Match or If-Modified-Since"
 		}
 	}
-	return until, reason
+	return until, rule, reason
 }
 
 // answered counts a request that was served with r.Status.

@@ -34,8 +34,8 @@ func (l *Limiter) checkFleet(d Limits, s *state, r *Request) Verdict {
 	*taken, free = remaining(*taken, from, r.Time, d.interval())
 	if free.After(r.Time) {
 		return Verdict{
-			Status: http.StatusTooManyRequests, Until: free, Early: s.wait.After(r.Time),
-			Reason: "too many unconditional requests by the machines of this program: send If-None-Match or If-Modified-Since",
+			Status: http.StatusTooManyRequests, Until: free, Early: s.wait.After(r.Time), Rule: RuleFleet,
+			Reason: tooMany(wholeFeedsOfFleet, d.interval(), " for all machines of this program, one for each network"),
 		}
 	}
 	d.Unconditional = 0

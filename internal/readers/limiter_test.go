@@ -53,6 +53,35 @@ func anyRequest(t *rapid.T, at time.Time) Request {
 	return r
 }
 
+// Each refusal names a line of defend, and each line is named.
+func TestRefusalsNameTheirRule(t *testing.T) {
+	all := map[string]Limits{
+		RuleMaxRate:       {MaxRate: Rate{1, time.Hour}},
+		RuleUnconditional: {Unconditional: time.Hour},
+		RuleFleet:         {Fleet: "Crawler"},
+		RuleSkipHours:     {SkipHours: true},
+		RuleCompression:   {RequireCompression: true},
+		RuleUserAgent:     {RequireUserAgent: true},
+	}
+	for _, rule := range Rules {
+		g, v := NewLimiter(), Verdict{}
+		for range wholeFeedsOfFleet + 1 {
+			r := poll(start(), "Crawler/1.0", "192.0.2.1")
+			r.Compression, r.SkipHours = rule != RuleCompression, []int{start().Hour()}
+			if rule == RuleUserAgent {
+				r.UserAgent = ""
+			}
+			v = serve(t, g, all[rule], r)
+		}
+		if v.Rule != rule || v.Status == 0 {
+			t.Errorf("%s: %+v", rule, v)
+		}
+	}
+	if len(all) != len(Rules) {
+		t.Errorf("%d rules, want %d", len(all), len(Rules))
+	}
+}
+
 // Whatever happened before, between and through others: while a wait runs, asking
 // again does not lengthen it, and at its end the reader is served.
 func TestWaitIsAPromise(t *testing.T) {
@@ -228,6 +257,23 @@ func TestRetryAfterIsRoundedUp(t *testing.T) {
 	for wait, want := range map[time.Duration]int64{time.Nanosecond: 1, time.Second: 1, 1500 * time.Millisecond: 2, time.Hour: 3600} {
 		if got := (Verdict{Until: now.Add(wait)}).RetryAfter(now); got != want {
 			t.Errorf("%v: %d s", wait, got)
+		}
+	}
+}
+
+// A refusal says how many whole feeds there are in which time: its Retry-After alone surprises people.
+func TestRefusalSaysTheLimit(t *testing.T) {
+	for limits, want := range map[Limits]string{
+		{Unconditional: 4 * time.Hour}:                     "too many unconditional requests (2 whole feeds in 4 hours): send If-None-Match or If-Modified-Since",
+		{Unconditional: 90 * time.Minute, Fleet: "Hammer"}: "too many unconditional requests (4 whole feeds in 90 minutes for all machines of this program, one for each network): send If-None-Match or If-Modified-Since",
+	} {
+		l := NewLimiter()
+		var v Verdict
+		for range 3 {
+			v = serve(t, l, limits, poll(start(), "Hammer/1", "192.0.2.1"))
+		}
+		if v.Status != 429 || v.Reason != want {
+			t.Errorf("%+v: %d %s", limits, v.Status, v.Reason)
 		}
 	}
 }

@@ -34,7 +34,7 @@ import (
 // sends them, cost nothing.
 //
 // A reader with fewer than ten polls, or fewer than eight repeated ones, has no score. For
-// people, docs/publishing.md and the page of readers say this in short, and polls are visits.
+// people, docs/defend.md and the page of readers say this in short, and polls are visits.
 const (
 	minPolls   = 10
 	minRepeats = 8

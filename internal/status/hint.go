@@ -52,9 +52,9 @@ var hints = map[string]hint{
 	policy.HintSkipDays:    {"skipDays", "days on which the feed asks not to be polled", "The feed asks not to be polled on {days}, GMT (skipDays).{poll}", ""},
 	policy.HintRetryAfter: {"Retry-After", "the site asks to be left alone until then",
 		"The site answered {status} and asked to be left alone for {length} (Retry-After: {raw}).{poll}", ""},
-	policy.HintRateLimit: {"rate limit", "the site's limit of requests is used up", "The site's rate limit{given} is used up until {next}.", ""},
+	policy.HintRateLimit: {"rate limit", "the site's limit of requests is used up", "The site's rate limit{given} {is} used up until {next}.", ""},
 	policy.HintHostCooldown: {"pause of the site", "the site has refused a poll",
-		"The site refused a poll of {refused} (429, or 503 with Retry-After). This feed waits until {next}{with others}.", ""},
+		"The site refused a poll of {refused} (429, or 503 with Retry-After).{waits}", ""},
 	policy.HintURLCooldown:      {"pause of the URL", "the URL has a pause", "The site has asked for a pause until {next}.", ""},
 	policy.HintRedirectCooldown: {"pause of the target", "a site that the feed redirects to has a pause", "The feed redirects to a site that has asked for a pause until {next}.", ""},
 	policy.HintHostSlot: {"spacing", "the time between two polls of a site",
@@ -62,15 +62,14 @@ var hints = map[string]hint{
 	policy.HintPoke: {"asked for", "someone has asked for a poll",
 		"Someone has asked for a poll, which is made as soon as the interval and the site allow it.{poll}", ""},
 	policy.HintRedirect: {"redirect", "a redirect to an address that must not be polled yet", "The feed redirects to an address that must not be polled yet.{poll}", ""},
-	policy.HintMoved:    {"moved", "the feed has moved", "The feed has moved{target} for good and is polled there. It is looked at once a day whether it still redirects.{poll}", ""},
-	policy.HintUnsent:   {"not reached", "nothing was sent", "{Host} could not be reached{because}; nothing was sent.{again}", ""},
+	policy.HintMoved:    {"moved", "the feed has moved", "The feed has moved{target} for good{there}. It is looked at {every} whether it still redirects.{poll}", ""},
+	policy.HintUnsent:   {"not reached", "nothing was sent", "{unreached}{because}; nothing was sent.{again}", ""},
 	policy.HintPause:    {"pause", "a poll cannot be made yet", "The feed cannot be polled yet{error}.{again}", ""},
 	policy.HintGone: {"410", "the site says that the feed is gone",
-		"The site says that the feed is gone for good (410). It is not polled any more, except by hand.{served}", ""},
+		"The site says that the feed is gone for good (410).{ended}{served}", ""},
 	policy.HintStore: {"no store", "polls cannot be recorded", "The record of polls cannot be written{error}, so nothing is polled.{served}{again}", ""},
 	policy.HintOffline: {"no network", "no site can be reached",
 		"No site can be reached from here right now{cause}. Polls go on when the network is back.{served}", ""},
-	policy.HintPolls: {"polls", "the limit of polls in flight is reached", "As many polls as this gateway makes at once are under way (polls).{poll}", ""},
 
 	// These do not set the time of a poll.
 	policy.HintCacheControl: {short: "Cache-Control", meaning: "Cache-Control without a length of time"},
@@ -83,6 +82,9 @@ var hints = map[string]hint{
 // HintMeaning describes a term of a decision in a few words. It is empty for an
 // unknown hint.
 func HintMeaning(name string) string { return hints[name].meaning }
+
+// Meaning is [HintMeaning] for the people who read about this feed.
+func (f *Feed) Meaning(hint string) string { return f.address(HintMeaning(hint)) }
 
 // HintShort is what people read for the name of a hint: in the log, on pages, in commands and in texts.
 // JSON and Cache-Status have the name.
@@ -133,7 +135,7 @@ func (f *Feed) Outcome() string {
 func (f *Feed) Next(now time.Time) string {
 	poll := "poll " + Until(f.NextPoll, now)
 	switch {
-	case f.State == StateGone || f.State == StateUnread || f.NextPoll.IsZero():
+	case f.State == StateUnread || f.NextPoll.IsZero():
 		return f.Headline(now)
 	case f.State == StateDue || f.Winner == "":
 		return poll

@@ -40,8 +40,8 @@ const (
 // Over reports whether the incident has ended.
 func (i Incident) Over(now time.Time) bool { return !i.Ended.IsZero() && !now.Before(i.Ended) }
 
-// Shown reports whether people are shown the incident.
-func (i Incident) Shown(now time.Time) bool {
+// Visible reports whether people are shown the incident.
+func (i Incident) Visible(now time.Time) bool {
 	return i.Kind != "" && (i.Ended.IsZero() || now.Before(i.Ended.Add(incidentKept)))
 }
 
@@ -112,7 +112,7 @@ func (i Incident) Sentences(f Feed, now time.Time) string {
 		return fmt.Sprintf("Since %s its site has redirected it to %s for good. Readers get it at both addresses: nothing is lost, and you may change the address.", began, f.Alias)
 	case IncidentNamed:
 		return fmt.Sprintf("Since %s its document has named another address as its own: %s. After seven days readers get that one's feed, if it has the newest entry. "+
-			"You may change the address in your readers.", began, feedurl.Shown(i.Cause))
+			"You may change the address in your readers.", began, feedurl.Redacted(i.Cause))
 	}
 	return fmt.Sprintf("Its %s cover less time than passes between two polls, so some may be lost. The feed's page says what decides the time between polls; "+
 		"if it is a setting of this gateway, a smaller one helps.", i.Cause)

@@ -14,15 +14,15 @@ import (
 
 // Push is the subscription of a feed at its hub (WebSub).
 type Push struct {
-	Hub      feedurl.Shown `json:"hub"`
-	State    PushState     `json:"state"`
-	Lease    time.Time     `json:"lease,omitzero"`     // until when the hub sends pushes
-	Asked    time.Time     `json:"asked,omitzero"`     // the last request to the hub
-	LastPush time.Time     `json:"last_push,omitzero"` // with a valid signature
-	Ignored  int64         `json:"ignored,omitempty"`  // pushes without a valid signature, since the feed is in memory
-	Error    string        `json:"error,omitempty"`    // of the last request
-	Wait     time.Time     `json:"wait,omitzero"`      // until when the hub is not asked again
-	Callback string        `json:"callback,omitempty"` // without what only the hub knows of it
+	Hub      feedurl.Redacted `json:"hub"`
+	State    PushState        `json:"state"`
+	Lease    time.Time        `json:"lease,omitzero"`     // until when the hub sends pushes
+	Asked    time.Time        `json:"asked,omitzero"`     // the last request to the hub
+	LastPush time.Time        `json:"last_push,omitzero"` // with a valid signature
+	Ignored  int64            `json:"ignored,omitempty"`  // pushes without a valid signature, since the feed is in memory
+	Error    string           `json:"error,omitempty"`    // of the last request
+	Wait     time.Time        `json:"wait,omitzero"`      // until when the hub is not asked again
+	Callback string           `json:"callback,omitempty"` // without what only the hub knows of it
 }
 
 // PushState is the state of a subscription.

@@ -72,7 +72,7 @@ func (f *Feed) Explain(now time.Time, in *time.Location) Reason {
 	}
 	w := &reason{Feed: f, now: now, in: in, won: policy.Term{Hint: f.Winner}}
 	if u, err := feedurl.Parse(string(f.URL)); err == nil {
-		w.host = u.Name()
+		w.host, w.server = u.Name(), u.HostPort()
 	}
 	if i := slices.IndexFunc(f.Considered, func(t policy.Term) bool { return t.Hint == f.Winner && t.Used }); i >= 0 {
 		w.won = f.Considered[i]
@@ -84,11 +84,12 @@ func (f *Feed) Explain(now time.Time, in *time.Location) Reason {
 // reason writes the sentences about a feed.
 type reason struct {
 	*Feed
-	now   time.Time
-	in    *time.Location
-	host  string      // empty: not known
-	won   policy.Term // the term that set the time
-	parts Reason
+	now    time.Time
+	in     *time.Location
+	host   string      // empty: not known
+	server string      // host and port, as errors name it
+	won    policy.Term // the term that set the time
+	parts  Reason
 }
 
 // toPublisher changes a text for the publisher of a shielded feed.
@@ -176,6 +177,17 @@ var clauses = map[string]func(*reason) string{
 	"episodes": func(w *reason) string {
 		return either(strings.HasPrefix(w.won.Note, "begins"), "it pauses", "an episode comes {every}")
 	},
+	"is":    func(w *reason) string { return either(w.due(), "was", "is") },
+	"waits": func(w *reason) string { return either(w.due(), "", " This feed waits until {next}{with others}.") },
+	"ended": func(w *reason) string {
+		return either(w.NextPoll.IsZero(), " It is not polled any more, except by hand.", "{poll}")
+	},
+	"there": func(w *reason) string {
+		return either(w.State == StateGone, ", and is gone there too", " and is polled there")
+	},
+	"unreached": func(w *reason) string {
+		return either(w.LastFailure == policy.FailureNotStarted, "The last poll did not begin", "{Host} could not be reached")
+	},
 	"with others": func(w *reason) string {
 		if w.Pause == nil {
 			return ""
@@ -217,8 +229,8 @@ func (w *reason) longestBackOff() bool {
 	return limit.Hint != "" && w.won.Seconds >= limit.Seconds || w.Shield && seconded(w.won) == policy.MaxOwnBackOff
 }
 
-// cause is the error of the last poll without the host, which the sentence names.
-func (w *reason) cause() string { return strings.TrimPrefix(w.LastError, w.host+": ") }
+// cause is the error of the last poll without the server, which the sentence names.
+func (w *reason) cause() string { return strings.TrimPrefix(w.LastError, w.server+": ") }
 
 // term returns the term of a hint, or the zero Term.
 func (w *reason) term(hint string) policy.Term {

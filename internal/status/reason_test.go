@@ -134,6 +134,8 @@ func TestExplain(t *testing.T) {
 			"The last 2 polls failed: the site sends a check (X): ask it. By a contact in the configuration it can see who polls. Next try: tomorrow 04:00 UTC, then less often."},
 		{decided(failed(policy.FailureForbidden, 401), policy.Hints{}, policy.Rhythm{}), Feed{URL: "https://example.com/feed", LastStatus: 401, Failures: 1, LastError: "example.com: status 401 Unauthorized: a password"},
 			"The last poll failed: status 401 Unauthorized: a password. Next try: tomorrow 04:00 UTC, then less often."},
+		{decided(failed(policy.FailureForbidden, 401), policy.Hints{}, policy.Rhythm{}), Feed{URL: "http://127.0.0.1:8180/feed", LastStatus: 401, Failures: 1, LastError: "127.0.0.1:8180: status 401 Unauthorized: a token"},
+			"The last poll failed: status 401 Unauthorized: a token. Next try: tomorrow 04:00 UTC, then less often."},
 		{decided(failed(policy.FailureNotFound, 404), policy.Hints{}, policy.Rhythm{}), Feed{URL: "https://example.com/feed", LastStatus: 404, Failures: 1, LastError: "example.com: status 404 Not Found, though with a feed"},
 			"The last poll failed: status 404 Not Found, though with a feed. Next try: tomorrow 04:00 UTC, then less often."},
 		{decided(failed(policy.FailureTimeout, 0), policy.Hints{}, policy.Rhythm{}), Feed{Failures: 1, LastError: "no complete answer within 30s"},
@@ -161,7 +163,7 @@ func TestExplain(t *testing.T) {
 		{decided(failed(policy.FailureNotFeed, 200), policy.Hints{}, policy.Rhythm{}), Feed{LastStatus: 200, Failures: 1, Site: true},
 			"This is a web page, not a feed. A reader that asks for it gets a list of the feeds that it names. It is looked at again when a reader asks for it, tomorrow 04:00 UTC at the earliest."},
 		{decided(failed(policy.FailureNotFeed, 200), policy.Hints{}, policy.Rhythm{}), Feed{LastStatus: 200, Failures: 1, Site: true, Configured: true,
-			SiteFeeds: []feedurl.Shown{"https://example.com/1", "https://ann:s3cret@example.com/2", "https://example.com/3", "https://example.com/4", "https://example.com/5", "https://example.com/6"}},
+			SiteFeeds: []feedurl.Redacted{"https://example.com/1", "https://ann:s3cret@example.com/2", "https://example.com/3", "https://example.com/4", "https://example.com/5", "https://example.com/6"}},
 			"This is a web page, not a feed, which names https://example.com/1, https://***@example.com/2, https://example.com/3, https://example.com/4, https://example.com/5 and 1 more: write the URL of a feed into the configuration. Next try: tomorrow 04:00 UTC, then less often."},
 		{decided(good("X-RateLimit-Remaining", "0", "X-RateLimit-Reset", "7500"), policy.Hints{}, policy.Rhythm{}), known,
 			"The site's rate limit (remaining 0; reset 7500) is used up until 14:05 UTC."},
@@ -185,7 +187,6 @@ func TestExplain(t *testing.T) {
 			"This address never gave a feed (404 Not Found). It is looked at again when a reader asks for it."},
 		{policy.Decision{At: noon.Add(-2 * time.Hour), Next: noon.Add(-time.Hour), Winner: policy.HintMaxAge, Considered: []policy.Term{{Hint: policy.HintMaxAge, Raw: "max-age=3600", Seconds: 3600, Used: true}}}, known,
 			"The site says that its answer is good for 60 minutes (Cache-Control: max-age=3600)."},
-		{won(policy.HintPolls, "", -time.Minute), known, "As many polls as this gateway makes at once are under way (polls)."},
 		{won(policy.HintUnsent, "", -time.Minute), with(func(f *Feed) { f.LastError = "example.com: looking up the address: no such host" }),
 			"example.com could not be reached (looking up the address: no such host); nothing was sent. It may be tried again now."},
 		{won(policy.HintPause, "", time.Minute), known, "The feed cannot be polled yet. Next try: 12:01 UTC."},
@@ -195,7 +196,6 @@ func TestExplain(t *testing.T) {
 			"No site can be reached from here right now. Polls go on when the network is back. Readers keep getting the version of yesterday 09:12 UTC."},
 		{won(policy.HintStore, "", time.Minute), with(func(f *Feed) { f.LastError = "no space left on /var/lib" }),
 			"The record of polls cannot be written (no space left on /var/lib), so nothing is polled. Readers keep getting the version of yesterday 09:12 UTC. Next try: 12:01 UTC."},
-		{won(policy.HintPolls, "", time.Minute), known, "As many polls as this gateway makes at once are under way (polls). Next poll: 12:01 UTC."},
 		{won(policy.HintMoved, "", day), with(func(f *Feed) { f.Alias = "https://example.net/" }), "The feed has moved to https://example.net/ for good and is polled there. It is looked at once a day whether it still redirects. Next poll: tomorrow 12:00 UTC."},
 		{won("sunspots", "", time.Minute), known, "Reason: sunspots. Next poll: 12:01 UTC."},
 	} {
@@ -266,6 +266,15 @@ func TestEveryWinnerHasASentence(t *testing.T) {
 	})
 	if count < 25 {
 		t.Errorf("only %d tokens were found", count)
+	}
+}
+
+// A hint that a bound can overrule has a text for that.
+func TestEveryExplicitHintHasARequest(t *testing.T) {
+	for name, h := range hints {
+		if overruled := policy.Explicit(name) || name == policy.HintRhythm; overruled != (h.request != "") {
+			t.Errorf("%s: it can be overruled: %v, and its text for that is %q", name, overruled, h.request)
+		}
 	}
 }
 

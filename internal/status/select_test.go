@@ -22,7 +22,7 @@ func rows(n int) []Feed {
 	list := make([]Feed, n)
 	for i := range list {
 		list[i] = Feed{
-			ID: fmt.Sprintf("%04x", i*40503%65536), URL: feedurl.Shown(fmt.Sprintf("https://%s%c.example/%d", []string{"", "www.", "bob:pw@"}[i%3], 'a'+random.IntN(9), i)),
+			ID: fmt.Sprintf("%04x", i*40503%65536), URL: feedurl.Redacted(fmt.Sprintf("https://%s%c.example/%d", []string{"", "www.", "bob:pw@"}[i%3], 'a'+random.IntN(9), i)),
 			State: States[random.IntN(len(States))], Failures: random.IntN(4), NextPoll: noon.Add(time.Duration(random.IntN(20)) * time.Minute),
 		}
 		if random.IntN(7) == 0 {
@@ -120,7 +120,7 @@ func TestSelectIncidents(t *testing.T) {
 
 func TestSearch(t *testing.T) {
 	for _, tt := range []struct {
-		url    feedurl.Shown
+		url    feedurl.Redacted
 		title  string
 		search string
 		want   bool

@@ -6,7 +6,7 @@
 // these types, and commands decode them.
 //
 // Times are RFC 3339, in UTC. Lengths of time are numbers of seconds, in fields whose
-// names end in _seconds. URLs are [feedurl.Shown], so they never show credentials.
+// names end in _seconds. URLs are [feedurl.Redacted], so they never show credentials.
 package status
 
 import (
@@ -20,15 +20,15 @@ import (
 // Feed is the status of one feed. A list of feeds leaves out Versions, Subscribers,
 // Readers and Refreshable.
 type Feed struct {
-	ID         string        `json:"id"`                  // of its record: 32 hexadecimal digits
-	URL        feedurl.Shown `json:"url"`                 // as readers know it
-	Address    string        `json:"address,omitempty"`   // at a gateway, if its operator has chosen one
-	Alias      feedurl.Shown `json:"alias,omitempty"`     // the URL of the feed that answers for this one, as this one redirects there for good
-	OverHTTP   bool          `json:"over_http,omitempty"` // its https URL redirects to http: others can read and change it on its way
-	Title      string        `json:"title,omitempty"`     // from the document, on one short line
-	State      State         `json:"state"`
-	Configured bool          `json:"configured,omitempty"`
-	Shield     bool          `json:"shield,omitempty"` // it is served by a shield
+	ID         string           `json:"id"`                  // of its record: 32 hexadecimal digits
+	URL        feedurl.Redacted `json:"url"`                 // as readers know it
+	Address    string           `json:"address,omitempty"`   // at a gateway, if its operator has chosen one
+	Alias      feedurl.Redacted `json:"alias,omitempty"`     // the URL of the feed that answers for this one, as this one redirects there for good
+	OverHTTP   bool             `json:"over_http,omitempty"` // its https URL redirects to http: others can read and change it on its way
+	Title      string           `json:"title,omitempty"`     // from the document, on one short line
+	State      State            `json:"state"`
+	Configured bool             `json:"configured,omitempty"`
+	Shield     bool             `json:"shield,omitempty"` // it is served by a shield
 
 	NextPoll   time.Time     `json:"next_poll,omitzero"` // zero: never
 	Winner     string        `json:"winner,omitempty"`   // the hint that set NextPoll
@@ -39,16 +39,16 @@ type Feed struct {
 	Pause      *Pause        `json:"pause,omitempty"` // of the host, if that set NextPoll
 	Push       *Push         `json:"push,omitempty"`  // nil: no hub was asked for pushes
 
-	LastPoll    time.Time       `json:"last_poll,omitzero"`    // its end
-	LastStatus  int             `json:"last_status,omitempty"` // 0: there was no response
-	LastResult  Result          `json:"last_result,omitempty"`
-	LastFailure policy.Failure  `json:"last_failure,omitempty"`
-	LastError   string          `json:"last_error,omitempty"`
-	Failures    int             `json:"failures,omitempty"`   // failed polls in a row
-	Site        bool            `json:"site,omitempty"`       // the last response was a web page that names feeds
-	SiteFeeds   []feedurl.Shown `json:"site_feeds,omitempty"` // that the page names; a list of feeds leaves them out
-	Polls       []Poll          `json:"polls,omitempty"`      // the last 32 at most, the oldest first
-	Incident    *Incident       `json:"incident,omitempty"`   // the current or the last one, until 30 days after its end
+	LastPoll    time.Time          `json:"last_poll,omitzero"`    // its end
+	LastStatus  int                `json:"last_status,omitempty"` // 0: there was no response
+	LastResult  Result             `json:"last_result,omitempty"`
+	LastFailure policy.Failure     `json:"last_failure,omitempty"`
+	LastError   string             `json:"last_error,omitempty"`
+	Failures    int                `json:"failures,omitempty"`   // failed polls in a row
+	Site        bool               `json:"site,omitempty"`       // the last response was a web page that names feeds
+	SiteFeeds   []feedurl.Redacted `json:"site_feeds,omitempty"` // that the page names; a list of feeds leaves them out
+	Polls       []Poll             `json:"polls,omitempty"`      // the last 32 at most, the oldest first
+	Incident    *Incident          `json:"incident,omitempty"`   // the current or the last one, until 30 days after its end
 
 	Version      uint64            `json:"version,omitempty"` // its number; 0: the feed has no version
 	VersionSince time.Time         `json:"version_since,omitzero"`
@@ -69,8 +69,8 @@ type Feed struct {
 
 // Pause is a time in which feeds of a site are not polled, as it has refused a poll of one.
 type Pause struct {
-	New bool          `json:"new,omitempty"` // it holds for feeds alone that never gave a version
-	URL feedurl.Shown `json:"url,omitempty"` // of the feed whose poll was refused, for the operator; empty if it is not known
+	New bool             `json:"new,omitempty"` // it holds for feeds alone that never gave a version
+	URL feedurl.Redacted `json:"url,omitempty"` // of the feed whose poll was refused, for the operator; empty if it is not known
 }
 
 // Version is one content of a feed.

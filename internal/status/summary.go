@@ -139,10 +139,10 @@ func (s Summary) Sentence() string {
 // [Feed.Explain] says why.
 func (f *Feed) Headline(now time.Time) string {
 	switch {
-	case f.State == StateGone:
-		return "It is not polled any more."
 	case f.State == StateUnread:
 		return "It never gave a feed."
+	case f.State == StateGone && f.NextPoll.IsZero(): // one that points to a feed that is gone is polled
+		return "It is not polled any more."
 	case f.NextPoll.IsZero():
 		return "No poll is planned."
 	case !f.NextPoll.After(now):

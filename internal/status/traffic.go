@@ -45,7 +45,7 @@ type DayTraffic struct {
 
 // OriginTraffic is the traffic of feeds of one origin.
 type OriginTraffic struct {
-	Origin feedurl.Shown `json:"origin"` // https://example.com
+	Origin feedurl.Redacted `json:"origin"` // https://example.com
 	Traffic
 }
 

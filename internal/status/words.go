@@ -149,7 +149,7 @@ func list(words []string) string {
 }
 
 // SomeFeeds lists URLs in a sentence, the first few of them.
-func SomeFeeds(urls []feedurl.Shown) string {
+func SomeFeeds(urls []feedurl.Redacted) string {
 	const most = 5
 	var words []string
 	for _, u := range urls[:min(len(urls), most)] {

@@ -3,7 +3,7 @@
 
 // Package sqlite keeps feeds in an SQLite database, which one process uses at a time:
 //
-//	feeds.sqlite        the tables, as docs/store.md describes them
+//	feeds.sqlite        the tables, as README.md of package store describes them
 //	feeds.sqlite-wal    what has not been written back to it yet
 //	feeds.sqlite.lock   locked by the process that uses them
 //	feeds.sqlite.room   is removed to open them on a disk that is full

@@ -34,6 +34,7 @@ type model struct {
 type url struct {
 	polled   time.Duration // the last poll
 	earliest time.Duration // its origin wants no poll before
+	refused  time.Duration // its poll was refused last
 	until    time.Duration // all this is remembered if the feed is forgotten
 	decision time.Duration // of a feed that was forgotten; never if there is none
 	version  uint64        // the highest so far
@@ -41,7 +42,7 @@ type url struct {
 
 func (m *model) url(id store.ID) *url {
 	if m.urls[id] == nil {
-		m.urls[id] = &url{polled: never, until: never, decision: never}
+		m.urls[id] = &url{polled: never, until: never, decision: never, refused: never}
 	}
 	return m.urls[id]
 }
@@ -53,7 +54,6 @@ type known struct {
 	next, asked     time.Duration
 	poke            time.Duration // it is wanted then; store.Ended if it is not
 	own             bool          // a reader has asked for it at its own address
-	refused         time.Duration // its poll was refused last
 	configuredUntil time.Duration
 	body            *store.Body
 }
@@ -117,7 +117,7 @@ func (m *model) in(at time.Duration) time.Duration {
 func (m *model) record(f *known) store.Record {
 	r := f.Record
 	r.Configured, r.Renew = m.configured(f), m.configured(f) && f.configuredUntil <= m.now+configuredFor/2
-	r.Poked = f.wanted() < f.next
+	r.Poked = f.wanted() < f.next || f.wanted() <= m.now
 	r.In, r.Polled, r.Asked, r.NotBefore = m.in(min(f.next, f.wanted())), m.ago(f.polled), m.ago(f.asked), max(0, f.earliest-m.now)
 	return r
 }

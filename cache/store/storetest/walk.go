@@ -104,7 +104,7 @@ func (m *model) claim(t *rapid.T) {
 func (m *model) claimed(t *rapid.T, c store.Claim, lease store.Lease) {
 	f := m.feeds[c.ID]
 	if f == nil {
-		f = &known{url: m.url(c.ID), asked: never, refused: never, poke: store.Ended}
+		f = &known{url: m.url(c.ID), asked: never, poke: store.Ended}
 		f.next = max(m.now, f.earliest, f.polled+c.Hold, f.decision)
 		f.Record = store.Record{ID: c.ID, URL: c.URL, State: store.StateCold}
 		m.feeds[c.ID] = f

@@ -97,7 +97,7 @@ func (m *model) sweep(t *rapid.T) {
 	}
 	for id, u := range m.urls { // rows go before feeds do
 		if m.feeds[id] == nil && u.until < m.now {
-			*u = url{polled: never, until: never, decision: never, version: u.version}
+			*u = url{polled: never, until: never, decision: never, refused: never, version: u.version}
 		}
 	}
 	_, err := m.s.Sweep(t.Context(), store.SweepQuery{}) // decides for whom feeds count
@@ -122,7 +122,7 @@ func (m *model) sweep(t *rapid.T) {
 
 func (m *model) restore(t *rapid.T) {
 	id, url := m.pick(t)
-	f := &known{url: m.url(id), refused: never, poke: store.Ended}
+	f := &known{url: m.url(id), poke: store.Ended}
 	f.Record = store.Record{
 		ID: id, URL: url, State: store.StateFresh, Site: m.drawHost(t).Site, First: -1,
 		In: length(t, "in"), Polled: 10*unit + steps(t, "polled"), Asked: steps(t, "asked"),
@@ -149,7 +149,7 @@ func (m *model) restore(t *rapid.T) {
 		return
 	}
 	if old != nil {
-		f.next, f.asked, f.own, f.refused, f.poke = max(f.next, old.next), max(f.asked, old.asked), old.own, old.refused, old.poke
+		f.next, f.asked, f.own, f.poke = max(f.next, old.next), max(f.asked, old.asked), old.own, old.poke
 		f.configuredUntil = old.configuredUntil
 	} else {
 		f.next = max(f.next, f.polled+saved.Hold, f.decision)

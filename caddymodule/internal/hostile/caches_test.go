@@ -21,17 +21,17 @@ import (
 	"github.com/feedpollard/pollard/internal/loopback"
 )
 
-// block returns the block of docs/publishing.md in a language, for a cache that has its shield at an address
+// block returns the block of docs/shield.md in a language, for a cache that has its shield at an address
 // and keeps feeds for a time.
 func block(t *testing.T, language, shield, keep string) string {
 	t.Helper()
-	page, err := os.ReadFile("../../../docs/publishing.md")
+	page, err := os.ReadFile("../../../docs/shield.md")
 	if err != nil {
 		t.Fatal(err)
 	}
 	_, text, found := strings.Cut(string(page), "\n```"+language+"\n")
 	if !found {
-		t.Fatalf("docs/publishing.md has no block in %s", language)
+		t.Fatalf("docs/shield.md has no block in %s", language)
 	}
 	text, _, _ = strings.Cut(text, "\n```\n")
 	host, port, _ := net.SplitHostPort(shield)
@@ -43,7 +43,7 @@ func block(t *testing.T, language, shield, keep string) string {
 	return replaced
 }
 
-// behindNginx starts nginx with the block of docs/publishing.md, and returns its address.
+// behindNginx starts nginx with the block of docs/shield.md, and returns its address.
 func behindNginx(t *testing.T, shield, keep string) string {
 	t.Helper()
 	address := loopback.FreeAddress(t)
@@ -52,7 +52,7 @@ func behindNginx(t *testing.T, shield, keep string) string {
 	return address
 }
 
-// behindVarnish starts Varnish with the block of docs/publishing.md, and returns its address.
+// behindVarnish starts Varnish with the block of docs/shield.md, and returns its address.
 func behindVarnish(t *testing.T, shield, keep string) string {
 	t.Helper()
 	dir, address := t.TempDir(), loopback.FreeAddress(t)
@@ -111,7 +111,7 @@ func members(w http.ResponseWriter, r *http.Request) {
 	fmt.Fprint(w, stage.FeedNamed("for "+name))
 }
 
-// The caches of docs/publishing.md, in front of a shield, never give a reader what is another's, and share a
+// The caches of docs/shield.md, in front of a shield, never give a reader what is another's, and share a
 // feed that is for all: for the time that the page says, whatever the feed asks of readers.
 func TestCachesInFrontOfAShield(t *testing.T) {
 	t.Parallel()

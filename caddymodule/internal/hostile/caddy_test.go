@@ -40,6 +40,7 @@ type child struct {
 	admin   string
 	file    string
 	log     string // file of its log
+	env     []string
 	command *exec.Cmd
 	ended   chan struct{}
 }

@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -20,8 +21,11 @@ import (
 // childConfig is the environment variable that makes a test binary a server.
 const childConfig = "POLLARD_TEST_CADDYFILE"
 
+// childArgs is the environment variable that makes a test binary a command: its arguments, each on a line.
+const childArgs = "POLLARD_TEST_ARGUMENTS"
+
 // runOrServe runs the tests, or a Caddy if this process is one that a test has started. That ends with
-// the other end of its input, which the test holds.
+// the other end of its input, which the test holds. Or it runs a command of Pollard.
 func runOrServe(m *testing.M) {
 	if file := os.Getenv(childConfig); file != "" {
 		go func() {
@@ -31,7 +35,22 @@ func runOrServe(m *testing.M) {
 		os.Args = []string{"pollard", "run", "--config", file}
 		caddycmd.Main()
 	}
+	if args := os.Getenv(childArgs); args != "" {
+		os.Args = append([]string{"pollard"}, strings.Split(args, "\n")...)
+		caddycmd.Main() // returns if the command succeeds
+		os.Exit(0)
+	}
 	os.Exit(m.Run())
+}
+
+// feeds runs a command below `pollard feeds`, and returns what it prints.
+func (c *child) feeds(args ...string) string {
+	c.t.Helper()
+	command := exec.Command(os.Args[0])
+	command.Env = append(os.Environ(), childArgs+"=feeds\n"+strings.Join(args, "\n"), "HOME="+filepath.Dir(c.file))
+	command.Env = append(command.Env, c.env...)
+	out, _ := command.CombinedOutput() // what it prints says whether it failed
+	return string(out)
 }
 
 // start starts the process, and waits until its site accepts connections. It is killed when the test ends, if not
@@ -41,7 +60,7 @@ func (c *child) start() {
 	var output bytes.Buffer
 	home := filepath.Dir(c.file)
 	c.command, c.ended = exec.Command(os.Args[0]), make(chan struct{})
-	c.command.Env = append(os.Environ(), childConfig+"="+c.file, "HOME="+home, "XDG_DATA_HOME="+home, "XDG_CONFIG_HOME="+home)
+	c.command.Env = append(append(os.Environ(), childConfig+"="+c.file, "HOME="+home, "XDG_DATA_HOME="+home, "XDG_CONFIG_HOME="+home), c.env...)
 	c.command.Stdout, c.command.Stderr = &output, &output
 	if _, err := c.command.StdinPipe(); err != nil { // nothing is ever written: see runOrServe
 		c.t.Fatal(err)

@@ -22,10 +22,10 @@ import (
 	"github.com/feedpollard/pollard/internal/loopback"
 )
 
-// proxiesPage are the blocks of docs/proxies.md, by heading and language: "nginx: nginx".
-func proxiesPage(t *testing.T) map[string]string {
+// blocksOf returns the blocks of a page in docs, by heading and language: "nginx: nginx".
+func blocksOf(t *testing.T, name string) map[string]string {
 	t.Helper()
-	page, err := os.ReadFile("../../../docs/proxies.md")
+	page, err := os.ReadFile("../../../docs/" + name)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -51,11 +51,12 @@ func proxiesPage(t *testing.T) map[string]string {
 // notRun are blocks of docs/proxies.md that no test runs, as the page says.
 var notRun = []string{"Traefik: yaml", "A Cloudflare tunnel: yaml"}
 
-// page runs blocks of docs/proxies.md.
+// page runs blocks of a page in docs.
 type page struct {
 	t      *testing.T
 	blocks map[string]string
 	used   map[string]bool
+	app    string // lines of the app pollard
 	tls    string // a line of a site, with a certificate
 	ran    int    // less than all if the flag -run selects some
 	all    int
@@ -81,12 +82,17 @@ func (p *page) replaced(t *testing.T, name string, pairs ...string) string {
 	return text
 }
 
-// caddy runs a Caddyfile of the page. Its store, log and admin endpoint are the test's, and it may poll
-// this machine. There may be more global options.
+// caddy runs a Caddyfile of the page. Its store, log and admin endpoint are the test's. There may be more global
+// options.
 func (p *page) caddy(t *testing.T, c *child, text, options string) {
 	t.Helper()
-	own := fmt.Sprintf("admin %s\npersist_config off\nauto_https off\ndefault_bind 127.0.0.1\nlog {\noutput file %s\n}\npollard {\nstore sqlite %s\nprivate_upstreams 127.0.0.0/8\n}\n%s\n",
-		c.admin, c.log, c.dir, options)
+	own := fmt.Sprintf("admin %s\npersist_config off\nauto_https off\ndefault_bind 127.0.0.1\nlog tests {\noutput file %s\n}\n%s\n", c.admin, c.log, options)
+	app := fmt.Sprintf("pollard {\nstore sqlite %s\n%s\n", c.dir, p.app)
+	if before, after, has := strings.Cut(text, "\tpollard {\n"); has {
+		text = before + app + after
+	} else {
+		own += app + "}\n"
+	}
 	if rest, global := strings.CutPrefix(text, "{\n"); global {
 		text = "{\n" + own + rest
 	} else {
@@ -192,7 +198,7 @@ func (p *page) expectGateway(t *testing.T, proxy, address, home string) {
 // The files of docs/proxies.md do what the page says, each with its proxy.
 func TestProxiesPage(t *testing.T) {
 	t.Parallel()
-	p := &page{t: t, blocks: proxiesPage(t), used: make(map[string]bool), tls: strings.TrimSpace(stage.TLS(t))}
+	p := &page{t: t, blocks: blocksOf(t, "proxies.md"), used: make(map[string]bool), app: "private_upstreams 127.0.0.0/8", tls: strings.TrimSpace(stage.TLS(t))}
 	const usual, public = "What Pollard needs: caddyfile", "https://feeds.example.com/"
 	// behind runs a Caddyfile of the page for a proxy, and returns its address.
 	behind := func(t *testing.T, name string) string {
@@ -247,9 +253,15 @@ func TestProxiesPage(t *testing.T) {
 		p.caddy(t, c, p.replaced(t, "Tailscale: caddyfile", ":8080", "http://feeds.example.com:"+portOf(c.address)), "servers {\ntrusted_proxies static 127.0.0.1\ntrusted_proxies_strict\n}")
 		p.expectGateway(t, p.nginx(t, "nginx: nginx", c.address), public, "100.64.1.2")
 	})
+	p.expectAllUsed("docs/proxies.md", notRun...)
+}
+
+// expectAllUsed fails unless tests have run all blocks of a file but some.
+func (p *page) expectAllUsed(file string, but ...string) {
+	p.t.Helper()
 	for name := range p.blocks {
-		if p.ran == p.all && !t.Failed() && !p.used[name] && !slices.Contains(notRun, name) {
-			t.Errorf("no test runs the block %q of docs/proxies.md", name)
+		if p.ran == p.all && !p.t.Failed() && !p.used[name] && !slices.Contains(but, name) {
+			p.t.Errorf("no test runs the block %q of %s", name, file)
 		}
 	}
 }

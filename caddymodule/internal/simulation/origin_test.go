@@ -203,7 +203,7 @@ func (o *origins) depart(c *call, a reply, aborted bool) {
 		res.next = policy.Never
 	}
 	switch {
-	case res.trap: // feeds of a better rank do not wait
+	case res.trap: // it is asked for by redirects alone
 	case a.status == http.StatusTooManyRequests, a.status == http.StatusServiceUnavailable && a.retryAfter > 0:
 		m.pause = later(m.pause, now.Add(min(a.pause, time.Hour)))
 	case a.good:

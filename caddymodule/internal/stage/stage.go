@@ -226,6 +226,9 @@ func (s *Stage) Get(target string, header ...string) *httptest.ResponseRecorder 
 	return s.Send(Request("GET", target, header...))
 }
 
+// MayServeStale is what follows max-age where other caches may serve a feed stale.
+const MayServeStale = ", stale-while-revalidate=60, stale-if-error=86400"
+
 // Sample is a feed with one entry.
 const Sample = `<?xml version="1.0"?><rss version="2.0"><channel><title>T</title><link>https://example.com/</link>` +
 	`<item><title>One</title><link>https://example.com/1</link></item></channel></rss>`

@@ -37,10 +37,10 @@ type Page struct {
 }
 
 // Shown returns the URLs of the feeds for people.
-func (p *Page) Shown() []feedurl.Shown {
-	list := make([]feedurl.Shown, 0, len(p.Feeds))
+func (p *Page) Shown() []feedurl.Redacted {
+	list := make([]feedurl.Redacted, 0, len(p.Feeds))
 	for _, f := range p.Feeds {
-		list = append(list, feedurl.Shown(f.URL))
+		list = append(list, feedurl.Redacted(f.URL))
 	}
 	return list
 }

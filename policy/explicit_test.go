@@ -1,0 +1,96 @@
+// Copyright 2026 The Pollard Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package policy
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"net/http"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// Every hint that sets an interval is an explicit one, whichever field of a header or of a document it is in:
+// the judgement of `feeds check` and the sentences about overruled hints rely on it.
+func TestExplicitHints(t *testing.T) {
+	at := time.Date(2026, time.March, 4, 12, 0, 0, 0, time.UTC)
+	for _, header := range []http.Header{{"Cache-Control": {"s-maxage=60"}}, {"Cache-Control": {"max-age=60"}}, {"Expires": {at.Add(time.Hour).Format(http.TimeFormat)}}} {
+		h := History{Freshness: FreshnessOf(header, at)}
+		fill(reflect.ValueOf(&h.Hints).Elem())
+		for _, w := range h.explicitCandidates(at) {
+			if !Explicit(w.hint) {
+				t.Errorf("%s sets an interval, and is not an explicit hint: see term.go", w.hint)
+			}
+		}
+	}
+}
+
+// Whatever makes a candidate with the name of a hint, that is an explicit one too, even if no value above makes it.
+func TestCandidatesAreExplicit(t *testing.T) {
+	files, err := filepath.Glob("*.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile("term.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, list, _ := strings.Cut(string(text), "var explicit = []string{")
+	list, _, _ = strings.Cut(list, "}")
+	made := 0
+	for _, path := range files {
+		file, err := parser.ParseFile(token.NewFileSet(), path, nil, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ast.Inspect(file, func(n ast.Node) bool {
+			pair, ok := n.(*ast.KeyValueExpr)
+			if !ok {
+				return true
+			}
+			key, _ := pair.Key.(*ast.Ident)
+			hint, _ := pair.Value.(*ast.Ident)
+			if key == nil || key.Name != "hint" || hint == nil || hint.Name == "HintRhythm" {
+				return true
+			}
+			if made++; !slices.Contains(strings.Split(list, ", "), hint.Name) {
+				t.Errorf("%s makes a candidate of %s, which is not in the list of explicit hints: see term.go", path, hint.Name)
+			}
+			return true
+		})
+	}
+	if made < 3 {
+		t.Errorf("only %d candidates were found", made)
+	}
+}
+
+// fill sets all fields of a struct.
+func fill(v reflect.Value) {
+	switch v.Kind() {
+	case reflect.Struct:
+		for i := range v.NumField() {
+			fill(v.Field(i))
+		}
+	case reflect.Pointer:
+		v.Set(reflect.New(v.Type().Elem()))
+		fill(v.Elem())
+	case reflect.Slice:
+		v.Set(reflect.MakeSlice(v.Type(), 1, 1))
+		fill(v.Index(0))
+	case reflect.String:
+		v.SetString("daily")
+	case reflect.Int, reflect.Int64:
+		v.SetInt(1)
+	case reflect.Bool:
+		v.SetBool(true)
+	default:
+		panic("a field of kind " + v.Kind().String())
+	}
+}
