@@ -39,7 +39,7 @@ func (c *Cache) giveUp(t *turn) {
 // putBack has a feed wait for its turn again, when its site may be asked.
 func (c *Cache) putBack(t *turn, wait time.Duration) {
 	c.schedule.back(t, c.elapsed()+wait)
-	if t.poll != nil && t.place == nil { // nobody waits for it
+	if t.poll != nil && t.place == nil { // no reader waits for it
 		t.feed.finish(t.poll)
 	}
 }

@@ -25,7 +25,7 @@ const (
 	// forgetShielded is how long a shielded feed without readers is kept, as its origin is near, and may have any
 	// number of URLs: a day, and by what a daily reader may be late.
 	forgetShielded = 30 * time.Hour
-	// shieldKeys is how many feeds of a shield are kept that nobody asked for again.
+	// shieldKeys is how many feeds of a shield are kept that no reader asked for again.
 	shieldKeys = 1000
 	// forgetIdle is how long a feed with a version and without readers is kept, in units of
 	// [Settings.IdleAfter].

@@ -112,7 +112,7 @@ func (s *schedule) close() []*queued {
 	return slices.Collect(maps.Values(s.polls))
 }
 
-// addDue adds feeds that are due, for which nobody waits. With again, they are all there are.
+// addDue adds feeds that are due, for which no reader waits. With again, they are all there are.
 func (s *schedule) addDue(again bool, feeds []queue.Feed) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

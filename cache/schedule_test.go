@@ -315,7 +315,7 @@ func TestConfiguredWhileTheStoreIsAway(t *testing.T) {
 }
 
 // Addresses that strangers made up, at a site that asks for a pause while they wait for their first poll: their readers
-// have gone, nobody has asked for them to be polled, and they are not prefetched.
+// have gone, no poke asks for them, and they are not prefetched.
 func TestInventedFeedsAreNotPolledAfterAPause(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		refuse := true
@@ -344,7 +344,7 @@ func TestInventedFeedsAreNotPolledAfterAPause(t *testing.T) {
 	})
 }
 
-// A push for a feed that is overdue, as nobody read it, within its skipHours.
+// A push for a feed that is overdue, as no reader asked for it, within its skipHours.
 func TestPokeInSkipHours(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var skip strings.Builder

@@ -90,7 +90,7 @@ func (s *State) EncodeFeedState() ([]byte, error) {
 	return b, nil
 }
 
-// small reports whether little is remembered of the feed: it counts for strangers, or for nobody yet.
+// small reports whether little is remembered of the feed: it counts for strangers, or has no owner yet.
 func (s *State) small() bool { return !s.Configured && (s.Owner == 0 || s.Owner == store.Any) }
 
 func (m feedState) encode() ([]byte, error) {

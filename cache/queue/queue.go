@@ -12,8 +12,8 @@
 // operator has every second slot, and the other owners have theirs in turn. Of an owner, feeds for which a reader waits
 // come first, in the order in which they were asked for, and then those that have been due the longest.
 //
-// Two kinds of feeds are exceptions. Feeds whose last answer paused the site come after all others of it, whoever owns
-// them. And feeds without a version have a pause of their own, during which the others of the site go on; after it the
+// Two kinds of feeds are exceptions. Feeds whose last answer paused the site come after all others of it, those of the
+// operator too. And feeds without a version have a pause of their own, during which the others of the site go on; after it the
 // owner whose URL caused it comes last of them. Of those for which a reader waits, the one that was asked for most
 // recently comes first, so that many addresses that lead nowhere do not keep a new one of the same owner from its poll.
 //

@@ -96,7 +96,7 @@ func TestOrderAtASite(t *testing.T) {
 			want: "a c b",
 		},
 		{
-			name: "nobody waits any more",
+			name: "no reader waits any more",
 			put: func(q *Queue) {
 				q.Due(feedOf("a", "s", alice, 0), feedOf("b", "s", alice, 1))
 				q.Wait(feedOf("b", "s", alice, 1))

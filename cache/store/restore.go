@@ -78,7 +78,7 @@ func (f *feedRow) restoreConfigured(now Time) (changed bool) {
 	return true
 }
 
-// restore makes the row that of a record of an export. What the row remembers counts as well.
+// restore makes the row that of a record of an export. The row keeps what it remembers.
 func (f *feedRow) restore(now, lost Time, r Saved) {
 	if !f.known && r.URL != "" {
 		f.begin(now, lost, r.URL, r.Hold)

@@ -207,7 +207,7 @@ alter table feed add column refused bigint;
 -- the URL to which it redirects permanently; null: it does not
 alter table feed add column points text;
 
--- it is polled then, whatever the decision is, as someone knows that it has changed; null: nobody does
+-- it is polled then, whatever the decision is, as someone knows that it has changed; null if it is not poked
 alter table feed add column wanted bigint;
 
 -- the owners that asked in the last 30 days, 8 bytes each, and the day in 2; null: those of askers

@@ -282,11 +282,11 @@ type SweepQuery struct {
 	// Unread is the same for feeds that have no version.
 	Unread time.Duration
 	// Shielded is the same for feeds behind shields, and ShieldKeys how many of each shield are kept that were not
-	// asked for again an hour after they were first asked for; 0 is no limit.
+	// asked for again an hour after they were first asked for; 0 means no limit.
 	Shielded   time.Duration
 	ShieldKeys int
 	// Disk is how many bytes the store may use. Beyond, feeds are forgotten by the shares of their owners,
-	// until only those of [Operator] are left. 0 is no limit.
+	// until only those of [Operator] are left. 0 means no limit.
 	Disk int64
 }
 

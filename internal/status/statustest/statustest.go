@@ -152,7 +152,7 @@ func Feeds(now time.Time) iter.Seq2[string, status.Feed] {
 				decided.Alias = "https://example.net/feed"
 			}
 			feeds := map[string]status.Feed{"": decided}
-			late := decided // it was due a minute ago, and nobody has asked
+			late := decided // it was due a minute ago, and no reader has asked
 			if !late.NextPoll.IsZero() {
 				late.LastPoll, late.NextPoll = late.LastPoll.Add(now.Sub(late.NextPoll)-time.Minute), now.Add(-time.Minute)
 				feeds["due"] = late
