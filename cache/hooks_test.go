@@ -132,6 +132,10 @@ func (s *hooked) Restore(ctx context.Context, saved []store.Saved) error {
 	return hookDone(ctx, s, "Restore", func() error { return s.Store.Restore(ctx, saved) })
 }
 
+func (s *hooked) Pauses(ctx context.Context) ([]store.Pause, error) {
+	return hook(ctx, s, "Pauses", func() ([]store.Pause, error) { return s.Store.Pauses(ctx) })
+}
+
 func (s *hooked) Totals(ctx context.Context) (store.Totals, error) {
 	return hook(ctx, s, "Totals", func() (store.Totals, error) { return s.Store.Totals(ctx) })
 }

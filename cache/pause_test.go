@@ -237,3 +237,29 @@ func TestRedirectsToABusyHost(t *testing.T) {
 		}
 	})
 }
+
+// What is shown of a feed counts the pause that another feed of its site has caused, not only once the feed is due.
+func TestPauseOfASiteIsShownBeforeAFeedIsDue(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		refuses := false
+		g := newWebGateway(t, func(url string) response {
+			if refuses {
+				return origintest.Status(429)
+			}
+			return given(rss(2, ""), "ETag", `"v"`, "Cache-Control", "max-age=3600")
+		}).open()
+		g.get("https://example.com/other")
+		time.Sleep(50 * time.Minute)
+		g.get("https://example.com/feed") // due in an hour at the earliest
+		time.Sleep(50 * time.Minute)
+		refuses = true
+		if _, err := g.Refresh(t.Context(), "https://example.com/other"); err != nil {
+			t.Fatal(err)
+		}
+		pause := must(g.store.Pauses(t.Context()))[0]
+		f := must(g.Status(t.Context(), "https://example.com/feed"))
+		if until := time.Now().Add(pause.For); f.Winner != policy.HintHostCooldown || f.NextPoll.Before(until.Add(-time.Second)) {
+			t.Errorf("the next poll is said to be at %v because of %s; the site's pause ends at %v", f.NextPoll, f.Winner, until)
+		}
+	})
+}

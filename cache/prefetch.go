@@ -94,6 +94,10 @@ func (c *Cache) readPoked(ctx context.Context) (wait time.Duration, err error) {
 	if err != nil || len(due.Feeds) == 0 {
 		return due.Wait, err
 	}
+	wait = pokedAgain
+	if due.Wait > 0 {
+		wait = min(wait, due.Wait)
+	}
 	ids := make([]store.ID, len(due.Feeds))
 	for i, f := range due.Feeds {
 		ids[i] = f.ID
@@ -108,10 +112,10 @@ func (c *Cache) readPoked(ctx context.Context) (wait time.Duration, err error) {
 			f.PollIfDue()
 		}
 	}
-	return pokedAgain, err // those that may not be polled yet for another reason
+	return wait, err
 }
 
-// pokedAgain is when feeds that are poked and due are looked at again.
+// pokedAgain is when feeds that are poked and due are looked at again: they may not be polled yet for another reason.
 const pokedAgain = 10 * time.Second
 
 // recordConfigured records in the store which feeds are configured or listed: it makes records of those that have none

@@ -16,6 +16,7 @@ import (
 
 	"github.com/feedpollard/pollard/cache"
 	"github.com/feedpollard/pollard/cache/store"
+	"github.com/feedpollard/pollard/internal/origintest"
 	"github.com/feedpollard/pollard/policy"
 	"github.com/feedpollard/pollard/upstream"
 )
@@ -383,5 +384,33 @@ func TestForgetWhileItWaits(t *testing.T) {
 			t.Errorf("after %d polls: %v", g.origin.polls()-polls, err)
 		}
 		time.Sleep(time.Hour)
+	})
+}
+
+// A feed that is poked to be polled in three seconds is polled then, although another one that is poked may not be polled yet.
+func TestPokeBesideOneThatHasToWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		refuses := false
+		g := newWebGateway(t, func(url string) response {
+			if refuses {
+				return origintest.Status(429)
+			}
+			return given(rss(2, ""), "Cache-Control", "max-age=36000")
+		}).open()
+		g.get(feedURL)
+		g.get("https://refuses.test/feed")
+		time.Sleep(2 * time.Hour)
+		refuses = true
+		g.get("https://refuses.test/other") // which pauses its site
+		refuses = false
+		for url, in := range map[string]time.Duration{"https://refuses.test/feed": 0, feedURL: 3 * time.Second} {
+			if err := g.store.Touch(t.Context(), map[store.ID]store.Asked{store.IDOf(url): {Ago: -1, Poke: &store.Poke{In: in}}}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		time.Sleep(5 * time.Second)
+		if n := len(g.requested(feedURL)); n != 2 {
+			t.Errorf("%d polls five seconds after the poke, want 2", n)
+		}
 	})
 }

@@ -137,9 +137,7 @@ func (c *Cache) describe(k feedstate.Key, s *feedstate.State, asked time.Duratio
 		s = &poked
 	}
 	var pause *status.Pause
-	known := s.Last.Winner == policy.HintHostCooldown
-	if !s.Ended && (s.Due <= now || known) && !k.Shielded() {
-		// It would be polled now or soon, but its host must wait.
+	if !s.Ended && !k.Shielded() {
 		if p := s.SitePause(c.origin.Host(k.URL()), pauses()); p.For > 0 {
 			if now+p.For > s.Due {
 				overridden := *s
@@ -250,7 +248,7 @@ func (c *Cache) Trouble() status.Trouble {
 func (c *Cache) CheckStore(ctx context.Context) error {
 	text := c.storeAway.text()
 	if text == "" {
-		_, err := c.store.Totals(ctx)
+		_, err := c.store.Pauses(ctx) // which takes a moment, however many feeds there are
 		if err == nil {
 			return nil
 		}
@@ -272,7 +270,7 @@ func (c *Cache) Summary(ctx context.Context) status.Summary {
 	ctx, cancel := context.WithTimeout(ctx, summaryTimeout)
 	defer cancel()
 	totals, err := c.store.Totals(ctx)
-	if err != nil && !s.StoreAway {
+	if err != nil && !errors.Is(err, context.DeadlineExceeded) && !s.StoreAway { // to count a million feeds may take longer
 		s.StoreAway, s.Outage, s.StoreAwaySince = true, feedurl.RedactText(feedurl.Message(err.Error())), c.now().UTC()
 	}
 	for state, n := range totals.Feeds {

@@ -117,6 +117,7 @@ func TestSitesThatRefuse(t *testing.T) {
 		poll(site, "/refused"+string(rune('0'+n)), false)
 		w.now = w.now.Add(10 * time.Minute)
 	}
+	w.sweep(store.SweepQuery{})
 	totals, err := w.s.Totals(t.Context())
 	w.must(err)
 	want := []store.SiteTotals{{Site: "two.test", Feeds: 4, Refuses: true}, {Site: "good.test", Feeds: 3}, {Site: "one.test", Feeds: 2}}

@@ -316,7 +316,7 @@ type Totals struct {
 	// no more of them can be added.
 	Crowded bool
 	// Sites are those with the most feeds, and those that refuse polls again and again while they answer others:
-	// 20 at most of each.
+	// 20 at most of each. They are those of this node's last Sweep.
 	Sites []SiteTotals
 }
 

@@ -38,6 +38,9 @@ func (d *Database) Sweep(ctx context.Context, q SweepQuery) ([]ID, error) {
 		return gone, err
 	}
 	more, err := d.trim(ctx, q.Disk)
+	if err == nil {
+		err = d.countSites(ctx)
+	}
 	return append(gone, more...), err
 }
 

@@ -35,7 +35,7 @@ func touch(tx Tx, ids []ID, asked map[ID]Asked) error {
 		if f == nil || !f.known {
 			continue
 		}
-		a, old := asked[id], f.poke
+		a, old, owner := asked[id], f.poke, f.owner
 		f.touch(now, a)
 		var state []byte
 		if a.FeedState != nil {
@@ -47,6 +47,9 @@ func touch(tx Tx, ids []ID, asked map[ID]Asked) error {
 		if state != nil || f.poke != old {
 			f.changed, f.news, f.outcome = now, 0, 0
 			tx.Changed(Change{ID: id})
+		}
+		if a.Ago < 0 && state == nil && f.poke == old && f.owner == owner {
+			continue // a second poke adds nothing
 		}
 		f.save(tx, nil, state)
 	}
