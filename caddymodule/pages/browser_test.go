@@ -244,6 +244,7 @@ func TestInBrowser(t *testing.T) {
 		}
 	})
 
+	t.Run("on a phone", func(t *testing.T) { checkPhone(t, b, server.URL) })
 	t.Run("accessible", func(t *testing.T) { checkAccessibility(t, b, server.URL) })
 
 	b.mu.Lock()
@@ -274,6 +275,40 @@ func everyPage() (paths []string) {
 	}
 	return append(paths, "/?find=https://blog.example/", "/-/feeds?state=failing&sort=failures",
 		"/-/feeds?url=https%3A%2F%2Fblog.example%2Fposts%2Ffeed-0.xml", "/https://blog.example/", "/-/nothing", "/https://none.example/article")
+}
+
+// checkPhone looks at each page as a phone shows it: nothing scrolls sideways, and what stands
+// alone is large enough for a thumb. Links within a sentence are as high as its line.
+func checkPhone(t *testing.T, b *tab, base string) {
+	screen := func(p emulation.SetDeviceMetricsOverrideParams) {
+		if _, err := chromedp.Call(b.ctx, emulation.SetDeviceMetricsOverride, p); err != nil {
+			t.Fatal(err)
+		}
+	}
+	screen(emulation.SetDeviceMetricsOverrideParams{Width: 390, Height: 844, DeviceScaleFactor: 3, Mobile: true})
+	defer screen(emulation.SetDeviceMetricsOverrideParams{})
+	seen := 0
+	for _, path := range everyPage() {
+		b.open(t, base+path)
+		got := get(t, b, chromedp.Evaluate[struct {
+			Wide, Inner, Targets int
+			Small                []string
+		}](`(() => {
+			const targets = [...document.querySelectorAll("button, input, select, nav a")].filter(e => e.offsetHeight && !e.closest(".vh, .skip"))
+			const small = targets.filter(e => e.getBoundingClientRect().height < 32).map(e => e.outerHTML.slice(0, 80))
+			return { Wide: document.documentElement.scrollWidth, Inner: innerWidth, Targets: targets.length, Small: small }
+		})()`))
+		if got.Inner != 390 || got.Wide > got.Inner {
+			t.Errorf("%s is %d wide, in a window of %d", path, got.Wide, got.Inner)
+		}
+		for _, s := range got.Small {
+			t.Errorf("%s: too small for a thumb: %s", path, s)
+		}
+		seen += got.Targets
+	}
+	if seen < 50 {
+		t.Errorf("only %d targets were seen", seen)
+	}
 }
 
 // axeVersion is pinned: another one may find more, and that is for a person to look at.
