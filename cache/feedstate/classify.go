@@ -268,7 +268,6 @@ func storedVersionOf(s *State, a policy.Answer, d *policy.Document, sum policy.F
 		Version: version.Version{
 			LastModified: version.LastModified(s.Feed.Version.LastModified, now),
 			Since:        now,
-			OriginDate:   version.OriginDate(s.Feed.Validators.LastModified, a.Header.Get("Last-Modified"), now),
 			ContentType:  version.ContentType(a.Header.Get("Content-Type"), d.Format),
 		},
 		Format:  d.Format,

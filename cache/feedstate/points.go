@@ -85,7 +85,7 @@ func (s *State) point(to string, v Classified) {
 		s.Points, s.Feed.Pointing = "", pointing{}
 		if m := &s.Feed.Version; !m.LastModified.IsZero() && v.Result != status.ResultNew {
 			// Readers may have the other feed's content with any date: that of the own version has to be a new one.
-			m.LastModified, m.OriginDate = version.LastModified(m.LastModified, now), time.Time{}
+			m.LastModified = version.LastModified(m.LastModified, now)
 		}
 	}
 }

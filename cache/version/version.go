@@ -37,12 +37,9 @@ type Version struct {
 	// origin's.
 	LastModified time.Time `json:"last_modified"`
 	Since        time.Time `json:"since"` // when it was first seen
-	// OriginDate is the origin's own date of this content, if that says which content it is: see
-	// [OriginDate]. Otherwise it is zero.
-	OriginDate  time.Time `json:"origin_date,omitzero"`
-	ContentType string    `json:"content_type"`
-	Length      int       `json:"length,omitempty"` // of the identity representation, in bytes
-	Coding      string    `json:"coding,omitempty"` // in which the content is stored: gzip or identity
+	ContentType  string    `json:"content_type"`
+	Length       int       `json:"length,omitempty"` // of the identity representation, in bytes
+	Coding       string    `json:"coding,omitempty"` // in which the content is stored: gzip or identity
 
 	// Header has more fields for readers, and Vary names the request fields that the content
 	// depends on, in lower case, apart from Accept-Encoding. Only shields use them.
@@ -125,7 +122,7 @@ func (v *Version) unmodifiedSince(date string, now time.Time) bool {
 	switch {
 	case !ok:
 		return false
-	case since.Equal(v.LastModified), since.Equal(v.OriginDate) && !v.OriginDate.IsZero():
+	case since.Equal(v.LastModified):
 		return true
 	}
 	return !since.Before(v.LastModified.Add(settled)) && !since.Before(v.Since.Add(settled)) && !since.After(now.Add(ahead))
@@ -143,19 +140,6 @@ func LastModified(before, now time.Time) time.Time {
 		return next.UTC()
 	}
 	return now.Add(time.Second)
-}
-
-// oldest is before the first feeds: origins that do not know the date give such ones.
-var oldest = time.Date(1995, 1, 1, 0, 0, 0, 0, time.UTC)
-
-// OriginDate returns the date that an origin gives for a new version, for readers that have it from
-// there. It is zero if the version directly before had the same one: some origins never change it.
-func OriginDate(before, origin string, now time.Time) time.Time {
-	t, err := http.ParseTime(origin)
-	if err != nil || origin == before || t.Before(oldest) || t.After(now) {
-		return time.Time{}
-	}
-	return t.UTC()
 }
 
 // Bounds of an origin's Content-Type, in bytes.
