@@ -47,8 +47,8 @@ var ofReaders = []row{
 		g := f.get("If-None-Match", tag)
 		return unless(g.Status == 304 && g.Body == "", "%v", g)
 	})},
-	{"readers", "304 for the ETag as a weak one, and in a list", "RFC 9110 13.1.2", tagged(func(f *feed, tag string) string {
-		for _, list := range []string{"W/" + strings.TrimPrefix(tag, "W/"), `"x, y", ` + tag, `"x" ,` + tag + `,`} {
+	{"readers", "304 for the ETag as a weak one, in a list, and for *", "RFC 9110 13.1.2", tagged(func(f *feed, tag string) string {
+		for _, list := range []string{"W/" + strings.TrimPrefix(tag, "W/"), `"x, y", ` + tag, `"x" ,` + tag + `,`, "*"} {
 			if g := f.get("If-None-Match", list); g.Status != 304 {
 				return fmt.Sprintf("%v for %s", g, list)
 			}
@@ -73,6 +73,16 @@ var ofReaders = []row{
 		}
 		g := f.get("If-Modified-Since", date)
 		return unless(g.Status == 304, "%v", g)
+	}},
+	{"readers", "304 if the ETag is right, whatever the date", "RFC 9110 13.2.2", tagged(func(f *feed, tag string) string {
+		g := f.get("If-None-Match", tag, "If-Modified-Since", "Thu, 01 Jan 2015 00:00:00 GMT")
+		return unless(g.Status == 304, "%v", g)
+	})},
+	{"readers", "200 for a date that is still to come", "", func(f *feed) string {
+		f.answers(always(ok(rss("first"), "Last-Modified", "Fri, 27 Nov 2026 10:00:00 GMT")))
+		f.get()
+		g := f.get("If-Modified-Since", time.Now().AddDate(1, 0, 0).UTC().Format(http.TimeFormat))
+		return unless(g.has("first"), "%v", g)
 	}},
 	{"readers", "200 if the ETag is another, whatever the date", "RFC 9110 13.2.2", func(f *feed) string {
 		f.answers(always(ok(rss("first"), "ETag", `"a"`, "Last-Modified", "Fri, 27 Nov 2026 10:00:00 GMT")))
@@ -102,6 +112,11 @@ var ofReaders = []row{
 		}
 		return ""
 	}},
+	{"readers", "an ETag of its own, or a weak one, with gzip", "RFC 9110 8.8.3.3", tagged(func(f *feed, tag string) string {
+		g := f.get("Accept-Encoding", "gzip")
+		packed := g.Header.Get("ETag")
+		return unless(packed != "" && (packed != tag || strings.HasPrefix(tag, "W/")), "%s, and %s without", packed, tag)
+	})},
 	{"readers", "Vary: Accept-Encoding with each coding", "RFC 9110 12.5.5", func(f *feed) string {
 		f.get()
 		for _, accepted := range []string{"gzip", "identity"} {
@@ -158,6 +173,15 @@ var ofReaders = []row{
 		f.later()
 		g := f.get("If-None-Match", tag)
 		return unless(g.Status == 304, "%v", g)
+	}},
+	{"readers", "the last version at once while the site takes its time", "RFC 5861 3", func(f *feed) string {
+		f.get()
+		f.answers(func(int, *http.Request) answer { time.Sleep(8 * f.interval); return ok(rss("second")) })
+		time.Sleep(f.interval * 5 / 4)
+		asked := time.Now()
+		g := f.get()
+		took := time.Since(asked)
+		return unless(g.has("first") && took < 4*f.interval, "%v after %v", g, took.Round(time.Second))
 	}},
 	{"readers", "the last good version while the site answers 500", "RFC 5861 4", keeps(answer{status: 500, body: "error"})},
 	{"readers", "the same while it answers 404, 403 or 410", "", func(f *feed) string {

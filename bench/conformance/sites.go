@@ -74,6 +74,15 @@ var ofSites = []row{
 		wg.Wait()
 		return unless(len(f.polls()) <= f.allowed(), "%d", len(f.polls()))
 	}},
+	{"sites", "the same while they answer 500", "", func(f *feed) string {
+		f.answers(func(int, *http.Request) answer { time.Sleep(f.interval / 8); return answer{status: 500, body: "error"} })
+		var wg sync.WaitGroup
+		for range 30 {
+			wg.Go(func() { f.get() })
+		}
+		wg.Wait()
+		return unless(len(f.polls()) <= f.allowed(), "%d", len(f.polls()))
+	}},
 	{"sites", "one request in an interval, whatever readers send", "RFC 9111 4", func(f *feed) string {
 		f.get()
 		for _, header := range [][]string{
@@ -121,6 +130,36 @@ var ofSites = []row{
 			return "no third request"
 		}
 		return field("If-None-Match", odd)(polls[2])
+	}},
+	{"sites", "that of the feed still after a page with 200", "", func(f *feed) string {
+		f.answers(func(n int, _ *http.Request) answer {
+			if n == 1 {
+				return ok("<!DOCTYPE html><title>Maintenance</title>", "Content-Type", "text/html", "ETag", `"page"`)
+			}
+			return ok(rss("first"), "ETag", odd)
+		})
+		f.get()
+		f.during(6)
+		polls := f.polls()
+		if len(polls) < 3 {
+			return "no third request"
+		}
+		return field("If-None-Match", odd)(polls[2])
+	}},
+	{"sites", "no condition after a 412", "RFC 9110 15.5.13", func(f *feed) string {
+		f.answers(func(_ int, r *http.Request) answer {
+			if r.Header.Get("If-None-Match") != "" {
+				return answer{status: 412}
+			}
+			return ok(rss("first"), "ETag", odd)
+		})
+		f.get()
+		f.during(6)
+		polls := f.polls()
+		if len(polls) < 3 {
+			return "no third request"
+		}
+		return field("If-None-Match", "")(polls[2])
 	}},
 	{"sites", "the validators of one answer only", "", func(f *feed) string {
 		f.answers(func(n int, _ *http.Request) answer {
@@ -188,6 +227,15 @@ var ofSites = []row{
 		return unless(n == 0, "%d requests in %d intervals", n, quiet)
 	}},
 	{"sites", "nothing while ttl lasts", "RSS 2.0", keepsStill(ok(rss("first", "<ttl>60</ttl>")))},
+	{"sites", "nothing while sy:updatePeriod lasts", "RSS 1.0 syndication",
+		keepsStill(ok(rss("first", `<sy:updatePeriod xmlns:sy="http://purl.org/rss/1.0/modules/syndication/">daily</sy:updatePeriod>`)))},
+	{"sites", "nothing in skipDays", "RSS 2.0", func(f *feed) string {
+		var days strings.Builder
+		for d := range 6 { // all but yesterday
+			fmt.Fprintf(&days, "<day>%s</day>", time.Now().UTC().AddDate(0, 0, d).Weekday())
+		}
+		return keepsStill(ok(rss("first", "<skipDays>"+days.String()+"</skipDays>")))(f)
+	}},
 	{"sites", "nothing in skipHours", "RSS 2.0", func(f *feed) string {
 		var hours strings.Builder
 		for h := range 23 { // all but the one before this
@@ -200,36 +248,17 @@ var ofSites = []row{
 	{"sites", "the same if that is a date", "RFC 9110 10.2.3", func(f *feed) string {
 		return keepsStillAfter(answer{status: 503, header: []string{"Retry-After", time.Now().Add(time.Hour).UTC().Format(http.TimeFormat)}})(f)
 	}},
+	{"sites", "nothing until Retry-After of a 404", "RFC 9110 10.2.3", keepsStillAfter(answer{status: 404, header: []string{"Retry-After", "3600"}})},
+	{"sites", "nothing for a while after a 429 without a time", "RFC 6585 4", keepsStillAfter(answer{status: 429})},
 	{"sites", "nothing while a rate limit is used up", "draft RateLimit", keepsStillAfter(ok(rss("first"), "X-RateLimit-Remaining", "0", "X-RateLimit-Reset", "3600"))},
 	{"sites", "nothing after a 410", "RFC 9110 15.5.11", keepsStillAfter(answer{status: 410})},
 	{"sites", "pauses that grow while they answer 404", "", rarer(answer{status: 404})},
 	{"sites", "pauses that grow while they answer 500", "", rarer(answer{status: 500})},
-	{"sites", "the old address seldom after a permanent redirect", "RFC 9110 15.4.2", func(f *feed) string {
-		f.answers(redirecting(301, f.path+"/new"))
-		f.get()
-		f.during(quiet)
-		old := 0
-		for _, p := range f.polls() {
-			if p.below == "" {
-				old++
-			}
-		}
-		g := f.get()
-		return unless(old <= 2 && g.has("first"), "%d times, and readers get %v", old, g)
-	}},
-	{"sites", "a temporary redirect followed, each time", "RFC 9110 15.4.3", func(f *feed) string {
-		f.answers(redirecting(302, f.path+"/new"))
-		g := f.get()
-		f.later()
-		f.later()
-		old := 0
-		for _, p := range f.polls() {
-			if p.below == "" {
-				old++
-			}
-		}
-		return unless(old >= 2 && g.has("first"), "%d times, and readers get %v", old, g)
-	}},
+	{"sites", "pauses that grow while they close connections", "", rarer(answer{closes: true})},
+	{"sites", "the old address seldom after a 301", "RFC 9110 15.4.2", moved(301)},
+	{"sites", "the same after a 308", "RFC 9110 15.4.9", moved(308)},
+	{"sites", "a 302 followed, each time", "RFC 9110 15.4.3", elsewhere(302)},
+	{"sites", "a 307 followed, each time", "RFC 9110 15.4.8", elsewhere(307)},
 	{"sites", "an end of redirects in a circle", "RFC 9110 15.4", func(f *feed) string {
 		f.answers(func(int, *http.Request) answer { return answer{status: 302, header: []string{"Location", f.path}} })
 		g := f.get()
@@ -246,6 +275,39 @@ func rarer(a answer) func(f *feed) string {
 		n := f.during(mostly)
 		return unless(n <= mostly/2, "%d requests in %d intervals", n, mostly)
 	}
+}
+
+// moved is a check that a feed which has moved for good is asked for at its new address.
+func moved(status int) func(f *feed) string {
+	return func(f *feed) string {
+		f.answers(redirecting(status, f.path+"/new"))
+		f.get()
+		f.during(quiet)
+		g, old := f.get(), f.atOwnAddress()
+		return unless(old <= 2 && g.has("first"), "%d times, and readers get %v", old, g)
+	}
+}
+
+// elsewhere is a check that a feed which is elsewhere for now is still asked for at its own address.
+func elsewhere(status int) func(f *feed) string {
+	return func(f *feed) string {
+		f.answers(redirecting(status, f.path+"/new"))
+		g := f.get()
+		f.later()
+		f.later()
+		old := f.atOwnAddress()
+		return unless(old >= 2 && g.has("first"), "%d times, and readers get %v", old, g)
+	}
+}
+
+// atOwnAddress returns how many requests the site saw that were not for the target of a redirect.
+func (f *feed) atOwnAddress() (n int) {
+	for _, p := range f.polls() {
+		if p.below == "" {
+			n++
+		}
+	}
+	return n
 }
 
 // redirecting answers with a redirect, and at its target with a feed.

@@ -87,6 +87,9 @@ func (s *suite) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	script := f.script
 	f.mu.Unlock()
 	a := script(n, r)
+	if a.closes {
+		panic(http.ErrAbortHandler)
+	}
 	for i := 0; i < len(a.header); i += 2 {
 		w.Header().Add(a.header[i], a.header[i+1])
 	}
@@ -125,6 +128,7 @@ type answer struct {
 	body      string
 	header    []string
 	breaksOff bool
+	closes    bool // the connection, in place of an answer
 }
 
 func ok(body string, header ...string) answer { return answer{status: 200, body: body, header: header} }
