@@ -16,8 +16,9 @@ import (
 // Site is the site block of a Caddyfile around a directive.
 type Site struct {
 	Addresses []string
-	Levels    []Level // from the site block inwards
-	Open      string  // the file, if it ends before all blocks are closed, which Caddy accepts of the last one
+	Levels    []Level  // from the site block inwards
+	Open      string   // the file, if it ends before all blocks are closed, which Caddy accepts of the last one
+	Unbound   []string // the addresses of all sites of the file that have no line bind
 }
 
 // Level is one of the blocks around a directive.
@@ -39,9 +40,15 @@ func SiteOf(h httpcaddyfile.Helper) (site Site) {
 			continue
 		}
 		blocks, _ := caddyfile.Parse(file, text)
+		var unbound []string
+		for _, block := range blocks {
+			if !slices.ContainsFunc(block.Segments, func(s caddyfile.Segment) bool { return s.Directive() == "bind" }) {
+				unbound = append(unbound, block.GetKeysText()...)
+			}
+		}
 		for _, block := range blocks {
 			if slices.ContainsFunc(block.Segments, holds) {
-				site = Site{Addresses: block.GetKeysText(), Levels: levels(block.Segments, holds, false)}
+				site = Site{Addresses: block.GetKeysText(), Levels: levels(block.Segments, holds, false), Unbound: unbound}
 				if !closed(file, text) {
 					site.Open = file
 				}

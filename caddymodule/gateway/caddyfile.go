@@ -88,7 +88,30 @@ func (g *Gateway) warnOfSite(h httpcaddyfile.Helper, site config.Site) {
 		if u, err := feedurl.ParseWritten(f.URL); err == nil && g.leadsToFeed(u.RequestURL()) && slices.ContainsFunc(site.Addresses, func(a string) bool { return leadsTo(a, u) }) {
 			config.Warn(h.Dispenser, "feed %s: its URL is an address of this gateway, which would poll itself: write the URL that the feed has at its site", f.Path)
 		}
+		if at := openSite(site, f.URL); at != "" && h.Option("default_bind") == nil {
+			config.Warn(h.Dispenser, "feed %s: the site %s is open to others: it answers at every address of this machine to whoever sends its name as Host: write bind 127.0.0.1 into it", f.Path, at)
+		}
 	}
+}
+
+// openSite returns the address of a site at loopback to which the URL of a feed leads, and which looks as if only this machine
+// could reach it; empty if there is none.
+func openSite(site config.Site, written string) string {
+	u, err := feedurl.ParseWritten(written)
+	if err != nil {
+		return ""
+	}
+	ip, err := netip.ParseAddr(u.Name())
+	if u.Name() != "localhost" && (err != nil || !ip.IsLoopback()) {
+		return ""
+	}
+	i := slices.IndexFunc(site.Unbound, func(address string) bool {
+		return strings.Contains(address, u.Name()) && !slices.Contains(site.Addresses, address) && leadsTo(address, u)
+	})
+	if i < 0 {
+		return ""
+	}
+	return site.Unbound[i]
 }
 
 // leadsToFeed reports whether the gateway has a feed at a path or by URL.
