@@ -145,41 +145,41 @@ func (r *reader) ask(client *http.Client, url string) bool {
 	return true
 }
 
-// lost counts the entries that readers could have seen, those who ask every eight hours or the others, and those
-// of them that a reader never saw. It could see those that are older, at the end of the day, than its own
-// interval and two hours.
-func (got result) lost(slow bool) string {
-	var lost, all int
-	for _, r := range got.readers {
-		if (r.name == "slow") != slow {
-			continue
-		}
-		countable := int((24 - r.hours - 2) / got.feeds[r.feed].every)
-		all += countable
-		for entry := 1; entry <= countable; entry++ {
-			if _, seen := r.seen[entry]; !seen {
-				lost++
-			}
-		}
-	}
-	return fmt.Sprintf("%d of %d", lost, all)
+const (
+	day = 24 // hours
+	all = -1 // the feeds of all sites
+)
+
+// fate is what became of entries at the readers that could have seen them.
+type fate struct {
+	entries, unseen, tardy int
+	hours                  float64 // from publication, of those that were seen
 }
 
-// meanDelay returns the hours from publication to good and unconditional readers, of the blogs that do not fail
-// and have validators.
-func (got result) meanDelay() float64 {
-	var hours float64
-	n := 0
+// fate is that of the entries of the first day, of one feed or of all, at the readers that ask every eight hours or at
+// the others. They had the second day to come.
+func (got result) fate(feed int, slow bool) (f fate) {
 	for _, r := range got.readers {
-		if r.feed != 0 && r.feed != 4 || r.name != "good" && r.name != "unconditional" {
+		if (r.name == "slow") != slow || feed != all && feed != r.feed {
 			continue
 		}
-		for entry, at := range r.seen {
-			if entry > 0 {
-				hours += at.Sub(got.published(r.feed, entry)).Hours() / got.hour.Hours()
-				n++
+		for entry := 1; entry <= int(day/got.feeds[r.feed].every); entry++ {
+			f.entries++
+			at, seen := r.seen[entry]
+			if !seen {
+				f.unseen++
+				continue
+			}
+			hours := at.Sub(got.published(r.feed, entry)).Hours() / got.hour.Hours()
+			f.hours += hours
+			if hours > 8 {
+				f.tardy++
 			}
 		}
 	}
-	return hours / float64(max(n, 1))
+	return f
 }
+
+func (f fate) never() string { return fmt.Sprintf("%d of %d", f.unseen, f.entries) }
+func (f fate) late() string  { return fmt.Sprintf("%d of %d", f.tardy, f.entries) }
+func (f fate) mean() float64 { return f.hours / float64(max(f.entries-f.unseen, 1)) }

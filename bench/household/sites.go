@@ -5,6 +5,7 @@ package main
 
 import (
 	"fmt"
+	"math"
 	"net"
 	"net/http"
 	"slices"
@@ -24,7 +25,7 @@ type feed struct {
 	about   string
 }
 
-// feeds are those of the day. Each has a host of its own.
+// feeds are those of the two days. Each has a host of its own.
 var feeds = []feed{
 	{6, 10, "a blog with ETag and Last-Modified"},
 	{6, 10, "a blog without validators, whose lastBuildDate is always now"},
@@ -70,7 +71,8 @@ func (s *sites) answer(r *http.Request) origintest.Answer {
 	i := rig.Must(strconv.Atoi(strings.TrimPrefix(r.URL.Path, "/feed")))
 	now := time.Now()
 	hours := now.Sub(s.began).Hours() / s.hour.Hours()
-	newest := int(hours / s.feeds[i].every) // its number; the first is 0, and as old as the day
+	newest := int(hours / s.feeds[i].every) // its number; the first is 0, and as old as the first day
+	hours = math.Mod(hours, day)            // what follows is each day's
 	a := origintest.OK(s.document(i, newest, now))
 	switch {
 	case s.oneHost:
