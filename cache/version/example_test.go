@@ -36,6 +36,6 @@ func Example() {
 	}
 	get(get(""))
 	// Output:
-	// 200 6 Wed, 04 Mar 2026 12:00:00 GMT
-	// 304 0 Wed, 04 Mar 2026 12:00:00 GMT
+	// 200 6 Wed, 04 Mar 2026 12:00:01 GMT
+	// 304 0 Wed, 04 Mar 2026 12:00:01 GMT
 }

@@ -128,14 +128,11 @@ func (v *Version) unmodifiedSince(date string, now time.Time) bool {
 	return !since.Before(v.LastModified.Add(settled)) && !since.Before(v.Since.Add(settled)) && !since.After(now.Add(ahead))
 }
 
-// LastModified returns the date of a new version. The first is of now. A later one is of the next second, as
-// some readers send the time of their last request, and in this second they may have got the version
-// before (RFC 9110 section 8.8.2.2). It is later than the date of that, unless the clock was set back.
+// LastModified returns the date of a new version, which is the next second: some readers send the time of their
+// last request, and in this second they may have got the version before, or the empty feed of one that waits
+// (RFC 9110 section 8.8.2.2). It is later than the date of the version before, unless the clock was set back.
 func LastModified(before, now time.Time) time.Time {
 	now = now.UTC().Truncate(time.Second)
-	if before.IsZero() {
-		return now
-	}
 	if next := before.Add(time.Second); next.After(now) && !next.After(now.Add(ahead)) {
 		return next.UTC()
 	}

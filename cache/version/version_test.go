@@ -232,7 +232,7 @@ func TestLastModified(t *testing.T) {
 	now := time.Date(2026, 3, 2, 9, 0, 0, 500, time.UTC)
 	second := now.Truncate(time.Second)
 	for before, want := range map[time.Time]time.Time{
-		{}: second, second.Add(-time.Hour): second.Add(time.Second), second.Add(time.Second): second.Add(2 * time.Second),
+		{}: second.Add(time.Second), second.Add(-time.Hour): second.Add(time.Second), second.Add(time.Second): second.Add(2 * time.Second),
 		second.Add(59 * time.Second): second.Add(time.Minute), second.Add(time.Minute): second.Add(time.Second), second.Add(24 * time.Hour): second.Add(time.Second),
 	} {
 		if got := version.LastModified(before, now); !got.Equal(want) {

@@ -73,7 +73,7 @@ func TestShieldAsksOnce(t *testing.T) {
 		stage.WantBody(t, "a hit", w, 200, "first")
 		for name, want := range map[string]string{
 			"Cache-Control": "max-age=60" + stage.MayServeStale, "Vary": "Accept-Encoding", "Content-Type": "application/rss+xml", "Content-Security-Policy": "",
-			"Last-Modified": "Sat, 01 Jan 2000 00:00:00 GMT",
+			"Last-Modified": "Sat, 01 Jan 2000 00:00:01 GMT",
 		} {
 			if got := w.Header().Get(name); got != want {
 				t.Errorf("%s: %q, want %q", name, got, want)

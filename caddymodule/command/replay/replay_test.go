@@ -356,7 +356,8 @@ func TestWrongYear(t *testing.T) {
 	}
 }
 
-// The report says what a fleet would save: four whole feeds in four hours are left, one per network.
+// The report says what a fleet would save: four whole feeds in four hours are left, one per network. An answer
+// in the second of the version has a Date of its own, and so is some bytes longer.
 func TestAsFleet(t *testing.T) {
 	var log strings.Builder
 	for minute := range 8 * 60 {
@@ -369,7 +370,7 @@ func TestAsFleet(t *testing.T) {
 	}
 	r := run(t, log.String(), options(t))
 	for _, reader := range r.Readers {
-		if crawler := reader.Family == "Crawler"; crawler != (reader.AsFleet != nil) || crawler && (reader.AsFleet.Refused != 480-8 || reader.Addresses < 150 || reader.AsFleet.Bytes*480 != reader.ServedBytes*472) {
+		if crawler := reader.Family == "Crawler"; crawler != (reader.AsFleet != nil) || crawler && (reader.AsFleet.Refused != 480-8 || reader.Addresses < 150 || reader.AsFleet.Bytes/472 != reader.ServedBytes/480) {
 			t.Errorf("%+v as a fleet: %+v", reader, reader.AsFleet)
 		}
 	}
