@@ -95,9 +95,8 @@ type App struct {
 
 	// The URL at which hubs reach a gateway, such as `https://feeds.example.com`. With it,
 	// Pollard subscribes to the hubs that feeds name (WebSub), and a push by a hub causes a
-	// poll, so that readers get new entries within seconds. Pushed content is never served. Every
-	// gateway answers at `/-/websub/`, before it looks at `clients` and tokens; handlers
-	// before it must let these requests through. Hubs are asked over https. A feed at
+	// poll, so that readers get new entries within seconds. Handlers before a gateway must let
+	// requests for `/-/websub/` through (see docs/network.md). Hubs are asked over https. A feed at
 	// a private address needs a hub at a private address that `private_upstreams` covers,
 	// and only such a hub may be asked over http. Placeholders are replaced. Default: none.
 	WebSub string `json:"websub,omitempty"`
