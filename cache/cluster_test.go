@@ -475,7 +475,12 @@ func TestClusterLife(t *testing.T) {
 				feeds: make(map[string]*clusterFeed), sites: make(map[string]*clusterSite),
 			}
 			c.hub.Callbacks = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-				c.heard.Load().ServeHub(w, r, strings.TrimPrefix(r.URL.Path, cache.CallbackPath))
+				n := c.heard.Load()
+				if n == nil { // the first node polls before it can be reached
+					w.WriteHeader(http.StatusServiceUnavailable)
+					return
+				}
+				n.ServeHub(w, r, strings.TrimPrefix(r.URL.Path, cache.CallbackPath))
 			})
 			for _, url := range clusterFeeds {
 				c.feeds[url] = &clusterFeed{given: []policy.Validators{{}}}
