@@ -6,6 +6,7 @@ package store
 import (
 	"flag"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -28,13 +29,15 @@ const (
 )
 
 // order is a state that some events lead to: two feeds of one site, as their rows have them, and what was promised of them.
+// Some methods are exported for the tests of package store_test.
 type order struct {
 	now   Time
+	hold  time.Duration // the longest of a claim
 	site  siteRow
 	feeds [2]feedRow
-	lease [2]Token // of a poll under way; 0 if there is none
-	stale [2]Token // of one that another process began before it ended
-	asked Time     // the site was asked last
+	lease [2][2]Token // of polls under way of nodes; 0 if there is none
+	stale [2]Token    // of one that another process began before it ended
+	asked Time        // the site was asked last
 	known [2]promise
 }
 
@@ -56,7 +59,7 @@ type event struct {
 }
 
 func newOrder() *order {
-	o := &order{now: at(24*100 + 12), site: *newSiteRow(orderSite), asked: Never}
+	o := &order{now: at(24*100 + 12), hold: orderHold, site: *newSiteRow(orderSite), asked: Never}
 	for i := range o.feeds {
 		o.feeds[i] = newFeed(IDOf(orderURL(i)))
 		o.known[i] = promise{last: Never, decision: Never, pause: Never, poke: End, since: Never}
@@ -76,39 +79,39 @@ func orderClaim(i int) Claim {
 	return Claim{ID: IDOf(orderURL(i)), URL: orderURL(i), Hold: orderHold, Own: true, Host: Host{Site: orderSite, Spacing: orderSpacing}}
 }
 
-// claim makes a claim.
-func (o *order) claim(i int, c Claim) (bool, string) {
+// Claim makes a claim of a node.
+func (o *order) Claim(node, i int, c Claim) (lease Lease, wrong string) {
 	f, p := &o.feeds[i], &o.known[i]
 	if !f.known {
 		f.begin(o.now, Never, c.URL, c.Hold)
-		p.decision = max(p.decision, p.last.Add(orderHold))
+		p.decision = max(p.decision, p.last.Add(c.Hold))
 		p.since = Never
 	}
 	before := *o
-	lease, _ := f.claim(o.now, c, &o.site)
+	lease, _ = f.claim(o.now, c, &o.site)
 	if lease.Denied != "" {
-		return true, before.waits(i, c, lease)
+		return lease, before.waits(i, c, lease)
 	}
 	allowed := o.now >= p.decision || o.now >= p.poke || c.Floor > 0 && o.now >= p.last.Add(c.Floor)
 	paused := before.paused(f.version == 0)
 	switch {
 	case !allowed:
-		return true, fmt.Sprintf("polled %v after the last grant, which is %v before the decision", o.now.Sub(p.last), p.decision.Sub(o.now))
+		return lease, fmt.Sprintf("polled %v after the last grant, which is %v before the decision", o.now.Sub(p.last), p.decision.Sub(o.now))
 	case o.now < p.pause:
-		return true, "polled in the pause of its URL"
+		return lease, "polled in the pause of its URL"
 	case paused:
-		return true, "polled in a pause of its site"
-	case o.now < o.asked.Add(orderSpacing):
-		return true, "polled within the spacing of its site"
+		return lease, "polled in a pause of its site"
+	case o.now < o.asked.Add(c.Host.Spacing):
+		return lease, "polled within the spacing of its site"
 	case lease.Poked != (p.poke != End):
-		return true, "a poke is forgotten"
+		return lease, "a poke is forgotten"
 	}
-	if o.lease[i] != 0 {
-		o.stale[i] = o.lease[i]
+	if o.lease[node][i] != 0 {
+		o.stale[i] = o.lease[node][i]
 	}
-	o.lease[i] = lease.Token
-	o.asked, p.last, p.decision, p.poke = o.now, o.now, o.now.Add(orderHold), End
-	return true, ""
+	o.lease[node][i] = lease.Token
+	o.asked, p.last, p.decision, p.poke = o.now, o.now, o.now.Add(c.Hold), End
+	return lease, ""
 }
 
 // waits checks that a claim that was refused is granted after the time that it was told, if nothing happens, and not before.
@@ -131,41 +134,53 @@ func (o *order) paused(isNew bool) bool {
 	return o.site.all.until > o.now || isNew && o.site.fresh.until > o.now
 }
 
+// Hop follows a redirect to the URL of a feed.
+func (o *order) Hop(i int, c Claim) (lease Lease, wrong string) {
+	paused := o.paused(c.New)
+	lease = o.feeds[i].hop(o.now, c, &o.site)
+	switch {
+	case lease.Denied != "":
+		return lease, ""
+	case o.now < o.known[i].pause:
+		return lease, "a hop in the pause of its URL"
+	case paused:
+		return lease, "a hop in a pause of its site"
+	case o.now < o.asked.Add(c.Host.Spacing):
+		return lease, "a hop within the spacing of its site"
+	}
+	o.asked = o.now
+	return lease, ""
+}
+
 // hop follows a redirect of the poll of another feed.
 func (o *order) hop(i int) (bool, string) {
-	if o.lease[1-i] == 0 {
+	if o.lease[0][1-i] == 0 {
 		return false, ""
 	}
 	c := orderClaim(i)
 	c.Hop, c.New = true, o.feeds[1-i].version == 0
-	paused := o.paused(c.New)
-	if l := o.feeds[i].hop(o.now, c, &o.site); l.Denied != "" {
-		return false, ""
-	}
-	switch {
-	case o.now < o.known[i].pause:
-		return true, "a hop in the pause of its URL"
-	case paused:
-		return true, "a hop in a pause of its site"
-	case o.now < o.asked.Add(orderSpacing):
-		return true, "a hop within the spacing of its site"
-	}
-	o.asked = o.now
-	return true, ""
+	lease, wrong := o.Hop(i, c)
+	return lease.Denied == "", wrong
 }
 
 // commit ends a poll.
 func (o *order) commit(i int, out Outcome) (bool, string) {
-	f, p := &o.feeds[i], &o.known[i]
-	if o.lease[i] == 0 {
+	if o.lease[0][i] == 0 {
 		return false, ""
 	}
-	out.ID, out.Token, out.Site = f.id, o.lease[i], orderSite
-	if o.lease[i] = 0; !f.holds(out.Token) {
+	_, wrong := o.Commit(0, i, out)
+	return true, wrong
+}
+
+// Commit ends a poll of a node. It reports whether the outcome counts.
+func (o *order) Commit(node, i int, out Outcome) (counts bool, wrong string) {
+	f, p := &o.feeds[i], &o.known[i]
+	out.ID, out.Token, out.Site = f.id, o.lease[node][i], orderSite
+	if o.lease[node][i] = 0; !f.holds(out.Token) {
 		if f.known && f.token == out.Token {
-			return true, "a lease does not hold"
+			return false, "a lease does not hold"
 		}
-		return true, "" // it was forgotten meanwhile
+		return false, "" // it was forgotten meanwhile, or claimed again
 	}
 	pauses := [2]Time{o.site.all.until, o.site.fresh.until}
 	f.commit(o.now, out, o.sites(), o.rows())
@@ -188,14 +203,14 @@ func (o *order) commit(i int, out Outcome) (bool, string) {
 	return true, ""
 }
 
-// poke has a feed polled.
-func (o *order) poke(i int, patient bool) (bool, string) {
+// Poke has a feed polled.
+func (o *order) Poke(i int, floor time.Duration, patient bool) (bool, string) {
 	f, p := &o.feeds[i], &o.known[i]
 	if !f.known {
 		return false, ""
 	}
-	f.touch(o.now, Asked{Ago: -1, Poke: &Poke{Floor: orderFloor, Patient: patient}})
-	at := max(o.now, p.last.Add(orderFloor))
+	f.touch(o.now, Asked{Ago: -1, Poke: &Poke{Floor: floor, Patient: patient}})
+	at := max(o.now, p.last.Add(floor))
 	if patient && p.failing {
 		at = max(at, p.decision)
 	}
@@ -203,8 +218,8 @@ func (o *order) poke(i int, patient bool) (bool, string) {
 	return true, ""
 }
 
-// forget forgets a feed.
-func (o *order) forget(i int) (bool, string) {
+// Forget forgets a feed.
+func (o *order) Forget(i int) (bool, string) {
 	f, p := &o.feeds[i], &o.known[i]
 	if !f.known {
 		return false, ""
@@ -219,8 +234,8 @@ func (o *order) forget(i int) (bool, string) {
 	return true, ""
 }
 
-// later lets time pass. Rows that are of no use any more are deleted.
-func (o *order) later(d time.Duration) (bool, string) {
+// Later lets time pass. Rows that are of no use any more are deleted.
+func (o *order) Later(d time.Duration) (bool, string) {
 	o.now = o.now.Add(d)
 	for i := range o.feeds {
 		f, p := &o.feeds[i], &o.known[i]
@@ -233,6 +248,15 @@ func (o *order) later(d time.Duration) (bool, string) {
 		*f, *p = newFeed(f.id), promise{last: Never, decision: Never, pause: Never, poke: End, since: Never}
 	}
 	return true, ""
+}
+
+// Restart ends the process of a node, and with it its polls.
+func (o *order) Restart(node int) {
+	for i, token := range o.lease[node] {
+		if token != 0 {
+			o.stale[i], o.lease[node][i] = token, 0
+		}
+	}
 }
 
 // orderEvents are all that may happen.
@@ -248,7 +272,10 @@ func orderEvents() (all []event) {
 		claim := func(name string, change func(c *Claim)) {
 			c := orderClaim(i)
 			change(&c)
-			add(fmt.Sprint(name, " ", i), func(o *order) (bool, string) { return o.claim(i, c) })
+			add(fmt.Sprint(name, " ", i), func(o *order) (bool, string) {
+				_, wrong := o.Claim(0, i, c)
+				return true, wrong
+			})
 		}
 		commit := func(name string, out Outcome) {
 			add(fmt.Sprint(name, " ", i), func(o *order) (bool, string) { return o.commit(i, out) })
@@ -265,37 +292,34 @@ func orderEvents() (all []event) {
 			commit("a withdrawal", Outcome{In: Ended, State: StateGone, Withdraw: true, Good: good})
 		}
 		add(fmt.Sprint("hop to ", i), func(o *order) (bool, string) { return o.hop(i) })
-		add(fmt.Sprint("poke ", i), func(o *order) (bool, string) { return o.poke(i, false) })
-		add(fmt.Sprint("patient poke ", i), func(o *order) (bool, string) { return o.poke(i, true) })
-		add(fmt.Sprint("forget ", i), func(o *order) (bool, string) { return o.forget(i) })
+		add(fmt.Sprint("poke ", i), func(o *order) (bool, string) { return o.Poke(i, orderFloor, false) })
+		add(fmt.Sprint("patient poke ", i), func(o *order) (bool, string) { return o.Poke(i, orderFloor, true) })
+		add(fmt.Sprint("forget ", i), func(o *order) (bool, string) { return o.Forget(i) })
 	}
 	add("restart", func(o *order) (bool, string) {
-		for i := range o.lease {
-			if o.lease[i] != 0 {
-				o.stale[i], o.lease[i] = o.lease[i], 0
-			}
-		}
+		o.Restart(0)
 		return true, ""
 	})
 	for _, d := range []time.Duration{orderUnit, 5 * orderUnit, 25 * time.Hour} {
-		add(fmt.Sprint(d, " later"), func(o *order) (bool, string) { return o.later(d) })
+		add(fmt.Sprint(d, " later"), func(o *order) (bool, string) { return o.Later(d) })
 	}
 	return all
 }
 
-// check checks what holds in each state.
-func (o *order) check() string {
+// Check checks what holds in each state.
+func (o *order) Check() string {
 	for i := range o.feeds {
 		f, p := &o.feeds[i], &o.known[i]
 		switch {
 		case f.known && (f.version != 0) != p.version:
 			return fmt.Sprintf("the version of %s is lost, or there is one: %v", f.url, f.version != 0)
-		case o.stale[i] != 0 && o.stale[i] != f.token:
-			if f.holds(o.stale[i]) {
-				return "two leases hold"
-			}
 		case f.damaged(o.now):
 			return "a row looks damaged"
+		}
+		for _, token := range []Token{o.lease[0][i], o.lease[1][i], o.stale[i]} {
+			if token != f.token && f.holds(token) {
+				return "two leases hold"
+			}
 		}
 	}
 	return ""
@@ -304,47 +328,51 @@ func (o *order) check() string {
 // orderKey is all of a state that decides on what follows. Moments are counted from the present. Those so long ago that it makes
 // no difference when they were are alike.
 type orderKey struct {
-	site  [7]int16
+	site  [7]int32
 	feeds [2]struct {
-		known, holds, fenced, version, first bool
-		refused                              int // 1: it was; 2: and the site has answered well since
-		state                                State
-		owner                                Owner
-		askers                               [3]Kind
-		moments                              [9]int16
+		known, version, first bool
+		holds, fenced         [2]bool
+		refused               int // 1: it was; 2: and the site has answered well since
+		state                 State
+		owner                 Owner
+		askers                [3]Kind
+		points                string
+		moments               [9]int32
 	}
 }
 
 func (o *order) key() (k orderKey) {
 	const day = 24 * time.Hour
-	since := func(t Time, longest time.Duration) int16 {
-		const half, never, end = orderUnit / 2, -30_000, 30_000
+	since := func(t Time, longest time.Duration) int32 {
+		const never, end = math.MinInt32, math.MaxInt32
 		switch t {
 		case Never:
 			return never
 		case End:
 			return end
 		}
-		return int16(max(t.Sub(o.now), -longest) / half)
+		return int32(max(t.Sub(o.now), -longest) / time.Second)
 	}
 	s := &o.site
-	k.site = [7]int16{
-		since(s.free, orderSpacing), since(o.asked, orderSpacing), since(s.good, day), since(s.all.until, day), since(s.fresh.until, day), int16(s.all.step), int16(s.fresh.step),
+	k.site = [7]int32{
+		since(s.free, orderSpacing), since(o.asked, orderSpacing), since(s.good, day), since(s.all.until, day), since(s.fresh.until, day), int32(s.all.step), int32(s.fresh.step),
 	}
 	for i := range o.feeds {
 		f, p, kf := &o.feeds[i], &o.known[i], &k.feeds[i]
 		kf.known, kf.version, kf.first = f.known, f.version != 0, f.first != Never
-		kf.holds = o.lease[i] != 0 && f.holds(o.lease[i])
-		kf.fenced = o.lease[i] != 0 && !kf.holds
+		for node := range o.lease {
+			kf.holds[node] = f.holds(o.lease[node][i])
+			kf.fenced[node] = o.lease[node][i] != 0 && !kf.holds[node]
+		}
 		if kf.refused = int(number(f.refused != Never)); kf.refused > 0 && s.good > f.refused {
 			kf.refused = 2
 		}
-		kf.state, kf.owner = f.state, f.owner
+		kf.state, kf.owner, kf.points = f.state, f.owner, f.points
 		for n, a := range f.askers {
 			kf.askers[n] = a.owner.Kind()
 		}
-		kf.moments = [9]int16{
-			since(f.next, 0), since(f.poke, 0), since(f.last, orderHold), since(f.earliest, 0), since(f.until, orderUnit),
+		kf.moments = [9]int32{
+			since(f.next, 0), since(f.poke, 0), since(f.last, o.hold), since(f.earliest, 0), since(f.until, orderUnit),
 			since(p.decision, 0), since(p.poke, 0), since(p.pause, 0), since(p.since, day),
 		}
 	}
@@ -381,7 +409,7 @@ func TestOrders(t *testing.T) {
 				after := n.order
 				happened, wrong := event.do(&after)
 				if wrong == "" && happened {
-					wrong = after.check()
+					wrong = after.Check()
 				}
 				if wrong != "" && !found[wrong] {
 					found[wrong] = true
