@@ -397,15 +397,30 @@ func (c *cluster) happen() {
 	case do == 8:
 		n.gateway.Apply(n.settings())
 	default:
-		c.mu.Lock()
-		f.insisted, f.calling = true, true
-		c.mu.Unlock()
-		_, err := n.gateway.Refresh(c.t.Context(), url)
-		c.mu.Lock()
-		c.note("refreshed %s: %v", url, err)
-		f.insisted, f.calling = err != nil, false
-		c.mu.Unlock()
+		c.refresh(n, url, f)
 	}
+}
+
+// refresh has a person poll a feed by hand. If it points to another one, that is polled as well.
+func (c *cluster) refresh(n *clusterNode, url string, f *clusterFeed) {
+	c.mu.Lock()
+	target := c.feeds[movedTo]
+	if target == f || !f.moved && !f.habit.moved {
+		target = new(clusterFeed)
+	}
+	polled := target.byHand
+	for _, f := range []*clusterFeed{f, target} {
+		f.insisted, f.calling = true, true
+	}
+	c.mu.Unlock()
+	_, err := n.gateway.Refresh(c.t.Context(), url)
+	feed, unknown := n.gateway.Feed(c.t.Context(), url)
+	points := unknown == nil && feed.Resolve(c.t.Context()).Key() == movedTo
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.note("refreshed %s, which points: %v: %v", url, points, err)
+	f.insisted, f.calling = err != nil, false
+	target.insisted, target.calling = points && target.byHand.Equal(polled), false
 }
 
 // push has the hub say that a feed has changed, if it has been asked for that. A poll under way may have been
