@@ -175,6 +175,14 @@ func (n *oneNode) call(c call) queue.Feed {
 	return c.do(n.queue, &c)
 }
 
+// copied returns a copy, which makes queues of its own.
+func (w nodes) copied() nodes {
+	for node := range w.nodes {
+		w.nodes[node].queue, w.nodes[node].own = nil, false
+	}
+	return w
+}
+
 func (w *nodes) elapsed() time.Duration { return w.Now().Sub(nodesStart) }
 
 func (w *nodes) wall() time.Time { return nodesEpoch.Add(w.elapsed()) }
@@ -675,8 +683,8 @@ func (w *nodes) hasHopped(n *oneNode, lines *lines) {
 // calm checks that no feed is left behind: when all goes well from here on, those that readers ask for, that are configured or
 // that are poked are polled.
 func (w nodes) calm() string {
+	w = w.copied()
 	for node := range w.nodes {
-		w.nodes[node].own = false
 		for i := range w.nodes[node].polls {
 			if p := w.nodes[node].polls[i]; p != nil && p.waits {
 				w.answer(node, i, wasHeld)
@@ -987,6 +995,7 @@ func nodesRoots() (all []nodes) {
 	w.turn(0)
 	w.answer(0, 1, wentWell)
 	w.later(time.Hour)
+	w = w.copied()
 	operator, points := w, w
 	operator.configure(0)
 	operator.configure(1)
@@ -994,7 +1003,13 @@ func nodesRoots() (all []nodes) {
 	points.turn(1)
 	points.answer(1, 0, hasMoved)
 	points.later(2 * time.Hour)
-	return []nodes{operator, empty, w, points}
+	all = []nodes{operator.copied(), empty.copied(), w.copied(), points.copied()}
+	for i := range all {
+		all[i].look(0)
+		all[i].look(1)
+		all[i] = all[i].copied()
+	}
+	return all
 }
 
 // TestNodesInEveryOrder has events happen in every order to two nodes over one store, by the rules of rows, of queues and of what
@@ -1055,7 +1070,7 @@ func ordersOfNodes(t *testing.T, depth, rare int) {
 			n.nodes.nodes[1].made()
 			for e, event := range events {
 				after := n.nodes
-				after.nodes[0].own, after.nodes[1].own = false, false
+				after.nodes[0].own, after.nodes[1].own = false, false // they are made again if they change
 				if event.rare {
 					after.rare++
 				}
@@ -1077,8 +1092,7 @@ func ordersOfNodes(t *testing.T, depth, rare int) {
 					after.wrong = after.calm()
 				}
 				if check(&after, path) {
-					after.nodes[0].queue, after.nodes[1].queue = nil, nil
-					next = append(next, node{after, path})
+					next = append(next, node{after.copied(), path})
 				}
 			}
 		}
