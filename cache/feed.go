@@ -224,11 +224,8 @@ func (f *Feed) setState(old, next *feedstate.State) bool {
 	return true
 }
 
-func (f *Feed) adopt(r store.Record) *feedstate.State {
-	s := f.stateFrom(r, f.state.Load())
-	f.publish(s)
-	return s
-}
+// adopt publishes the state of a record.
+func (f *Feed) adopt(r store.Record) { f.publish(f.stateFrom(r, f.state.Load())) }
 
 // stateFrom makes a state of a record, as the target of an old one.
 func (f *Feed) stateFrom(r store.Record, old *feedstate.State) *feedstate.State {
@@ -237,7 +234,7 @@ func (f *Feed) stateFrom(r store.Record, old *feedstate.State) *feedstate.State 
 	switch {
 	case s.Version != 0 && s.Version == f.missing.Load():
 		f.dropVersion(s)
-	case s.Version == 0 && old.Version != 0 && old.Version == s.Feed.Version.Number && (s.Trimmed() || old.Unstored != nil):
+	case s.Version == 0 && old.Version != 0 && old.Version == s.Feed.Version.Number && old.Unstored != nil:
 		if r := f.cache.memory.get(f.id, old, old.Feed.Version.StoredCoding()); r != nil {
 			s.Version, s.Response = old.Version, old.Response // until memory drops it, too
 			s.KeepUnstored(old.Unstored)

@@ -195,13 +195,6 @@ func (s *State) KeepUnstored(body *version.Representation) {
 	s.Unstored = body
 }
 
-// Trimmed reports whether the store has dropped the version's body to make room: the last poll
-// was good, and the version is 0. The next poll stays when it was planned. It is
-// unconditional, as a 304 would confirm bytes that are gone.
-func (s *State) Trimmed() bool {
-	return s.Version == 0 && s.Feed.Version.Tag != "" && s.Last.Failure == policy.FailureNone
-}
-
 // Pending reports whether the outcome of the last poll is not known: another node makes it, or
 // one has died. A push may have caused it.
 func (s *State) Pending(wall time.Time, now time.Duration) bool {

@@ -152,7 +152,7 @@ func (i *Importer) read(ctx context.Context, text []byte) (store.Saved, error) {
 	if ours {
 		err = i.readExported(&s, &l)
 	} else {
-		err = i.readAnswer(ctx, &s, &l)
+		err = i.readAnswer(&s, &l)
 	}
 	return s, err
 }
@@ -164,12 +164,8 @@ func (i *Importer) readTimes(l *exported) (s store.Saved, err error) {
 		first = l.LastReader
 	}
 	s.Record = store.Record{Polled: i.ago(l.LastPoll), Asked: i.ago(l.LastReader), First: i.ago(first)}
-	s.Hold = seconds(l.Hold)
 	if l.NotBefore != nil {
 		s.NotBefore = min(l.NotBefore.Sub(i.now), longest)
-	}
-	if s.Hold < 0 || s.Hold > longest {
-		return s, fmt.Errorf("hold_seconds: %g is not the length of an interval", l.Hold)
 	}
 	for _, a := range l.Askers {
 		owner, err := strconv.ParseInt(a.Owner, 16, 64)
@@ -269,11 +265,9 @@ func (i *Importer) readExported(s *store.Saved, l *exported) error {
 	return nil
 }
 
-func seconds(n float64) time.Duration { return time.Duration(n * float64(time.Second)) }
-
 // readAnswer reads what another system knows of a feed: perhaps an answer of its origin.
 // Without a body there is nothing that a 304 could confirm, so validators are left out.
-func (i *Importer) readAnswer(ctx context.Context, s *store.Saved, l *exported) error {
+func (i *Importer) readAnswer(s *store.Saved, l *exported) error {
 	s.State = store.StateCold
 	if l.LastReader == nil {
 		s.Asked, s.First = 0, 0 // as though it had been asked for now: idle_after counts from here

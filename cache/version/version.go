@@ -31,7 +31,7 @@ import (
 // Version is one distinct content of a feed. Its JSON form is stored.
 type Version struct {
 	// Tag is the opaque part of the ETag of the identity representation. It is a hash of the
-	// content, so that a publisher who takes a change back gives the same tag as before.
+	// content and its type, so that a publisher who takes a change back gives the same tag as before.
 	Tag string `json:"tag"`
 	// LastModified is the date that readers are given: see [LastModified]. Editions before gave the
 	// origin's.
@@ -47,13 +47,12 @@ type Version struct {
 	Vary   []string    `json:"vary,omitempty"`
 }
 
-// Identify sets Tag and Length to those of a content, which is the last part. Parts before it
-// make another tag of the same content.
-func (v *Version) Identify(parts ...[]byte) {
-	h, content := sha256.New(), parts[len(parts)-1]
-	for _, part := range parts {
-		h.Write(part)
-	}
+// Identify sets Tag and Length to those of a content. The ContentType has a part in the tag: readers who have the
+// same bytes with another one get them again.
+func (v *Version) Identify(content []byte) {
+	h := sha256.New()
+	h.Write([]byte(v.ContentType))
+	h.Write(content)
 	v.Tag, v.Length = hex.EncodeToString(h.Sum(nil)[:10]), len(content)
 }
 

@@ -117,7 +117,7 @@ const listPage = 500
 func listFeeds(w http.ResponseWriter, r *http.Request, e *Engine, c *cache.Cache) error {
 	list, after, more, err := c.Statuses(r.Context(), store.ID{}, listPage)
 	if err != nil {
-		return apiErrorOf(w, err)
+		return apiErrorOf(err)
 	}
 	w.Header().Set("Content-Type", "application/json")
 	separator := "[\n\t"
@@ -125,7 +125,7 @@ func listFeeds(w http.ResponseWriter, r *http.Request, e *Engine, c *cache.Cache
 		for _, feed := range list {
 			body, err := json.MarshalIndent(e.complete(feed), "\t", "\t")
 			if err != nil {
-				return apiErrorOf(w, err)
+				return apiErrorOf(err)
 			}
 			if _, err := w.Write(append([]byte(separator), body...)); err != nil {
 				return nil // the client is gone
@@ -158,7 +158,7 @@ func showFeed(w http.ResponseWriter, r *http.Request, e *Engine, c *cache.Cache)
 func writeFeed(w http.ResponseWriter, r *http.Request, e *Engine, c *cache.Cache, key string) error {
 	feed, _, err := e.Status(r.Context(), c, key, 0)
 	if err != nil {
-		return apiErrorOf(w, err)
+		return apiErrorOf(err)
 	}
 	return writeJSON(w, feed)
 }
@@ -176,7 +176,7 @@ func refreshFeed(w http.ResponseWriter, r *http.Request, e *Engine, c *cache.Cac
 			w.Header().Set("Content-Type", "application/json")
 			w.WriteHeader(http.StatusAccepted)
 		} else if err != nil {
-			return apiErrorOf(w, err)
+			return apiErrorOf(err)
 		}
 	}
 	return writeFeed(w, r, e, c, keys[0])
@@ -237,7 +237,7 @@ func forgetFeed(w http.ResponseWriter, r *http.Request, e *Engine, c *cache.Cach
 	}
 	for _, key := range keys {
 		if err := e.Forget(r.Context(), c, key); err != nil {
-			return apiErrorOf(w, err)
+			return apiErrorOf(err)
 		}
 	}
 	w.WriteHeader(http.StatusNoContent)
@@ -308,7 +308,7 @@ func Complete(f status.Feed) status.Feed {
 
 func apiError(status int, err error) error { return caddy.APIError{HTTPStatus: status, Err: err} }
 
-func apiErrorOf(w http.ResponseWriter, err error) error {
+func apiErrorOf(err error) error {
 	if errors.Is(err, cache.ErrUnknownFeed) {
 		return apiError(http.StatusNotFound, err)
 	}

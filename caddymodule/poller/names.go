@@ -83,7 +83,7 @@ func (e *Engine) keysOf(ctx context.Context, c *cache.Cache, name string) ([]str
 	if near := e.near(ctx, c, feed); near != "" && errors.Is(unknown, cache.ErrUnknownFeed) {
 		unknown = fmt.Errorf("%w: did you mean %s?", unknown, near)
 	}
-	return nil, apiErrorOf(nil, unknown)
+	return nil, apiErrorOf(unknown)
 }
 
 // near returns the name of a feed that was meant by a URL that is none: by the other scheme, with or without

@@ -13,7 +13,6 @@ import (
 	"github.com/feedpollard/pollard/cache"
 	"github.com/feedpollard/pollard/cache/version"
 	"github.com/feedpollard/pollard/caddymodule/door"
-	"github.com/feedpollard/pollard/caddymodule/poller"
 )
 
 // ServeHTTP answers a request from the cache, or lets the origin answer it.
@@ -40,11 +39,11 @@ func (s *Shield) ServeHTTP(w http.ResponseWriter, received *http.Request, next c
 		}
 		return s.pass(w, r, next)
 	}
-	return s.serveFeed(w, r, next, key, text)
+	return s.serveFeed(w, r, next, text)
 }
 
-// serveFeed answers with the feed of a key, given also as text, or lets the origin answer.
-func (s *Shield) serveFeed(w http.ResponseWriter, r *door.Request, next caddyhttp.Handler, k poller.ShieldKey, key string) error {
+// serveFeed answers with the feed of a key, or lets the origin answer.
+func (s *Shield) serveFeed(w http.ResponseWriter, r *door.Request, next caddyhttp.Handler, key string) error {
 	c, err := s.engine.Opened(r.Context())
 	if err != nil {
 		return s.pass(w, r, next) // a site without a shield is better than none

@@ -133,7 +133,7 @@ func (m *fingerprinter) closeEntry() {
 }
 
 // open begins an element.
-func (m *fingerprinter) open(s *markup.Scanner, t xml.StartElement, space namespace.Vocabulary, inChannel bool) {
+func (m *fingerprinter) open(t xml.StartElement, space namespace.Vocabulary, inChannel bool) {
 	m.endText()
 	if m.volatile > 0 || volatileElement(space, strings.ToLower(t.Name.Local), inChannel) {
 		m.volatile++

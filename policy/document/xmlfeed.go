@@ -155,7 +155,7 @@ func (x *xmlReader) start(t xml.StartElement) error {
 		f = x.child(parent, t, space)
 	}
 	x.stack = append(x.stack, f)
-	x.print.open(x.scanner, t, space, parent.role == channel)
+	x.print.open(t, space, parent.role == channel)
 	return nil
 }
 
