@@ -93,7 +93,7 @@ func after(failure policy.Failure) string {
 	case policy.FailureStore:
 		answer.Failure = policy.FailureNone // it comes after the decision, which stands
 	}
-	decision := policy.Decide(rules, policy.History{Interval: own, Failures: 1, Validated: true}, answer, now, 0)
+	decision := policy.Decide(rules, policy.History{Interval: own, Failures: 1, Validated: true}, answer, 0)
 	switch {
 	case decision.Next.Equal(policy.Never):
 		return "never"

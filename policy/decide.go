@@ -33,8 +33,8 @@ const (
 )
 
 // Decide returns when a feed may be polled next. The history is the result of
-// [History.Update] with the same answer. If the answer has no time, now stands for the
-// end of the poll. The jitter is proportional to random, in [0,1). It is a pure function.
+// [History.Update] with the same answer. The jitter is proportional to random, in [0,1). It is a
+// pure function.
 //
 // The rules, in the order in which they apply:
 //
@@ -67,13 +67,9 @@ const (
 //
 // For a site of this process ([Rules.OwnSite]), of rule 1 only the freshness lifetime
 // counts, and of rules 2, 3 and 6 only the default, MinInterval and MaxInterval.
-func Decide(r Rules, h History, a Answer, now time.Time, random float64) Decision {
-	at := a.At
-	if at.IsZero() {
-		at = now
-	}
+func Decide(r Rules, h History, a Answer, random float64) Decision {
 	// Without the monotonic reading: decisions outlive the process.
-	d := builder{at: at.Round(0).UTC(), random: unit(random), winner: -1}
+	d := builder{at: a.At.Round(0).UTC(), random: unit(random), winner: -1}
 	if a.Failure == FailureGone {
 		return d.never(h, a)
 	}
@@ -369,8 +365,7 @@ func (d *builder) leaveWindows(h Hints, free time.Time) {
 	d.next = free
 }
 
-// hold moves the next poll behind the pauses that the origin or the host's pacing asks
-// for (rule 7). Retry-After has precedence over a rate limit, whichever is later.
+// hold moves the next poll behind the pauses that the origin asks for (rule 7). Retry-After has precedence over a rate limit, whichever is later.
 func (d *builder) hold(r Rules, h History, a Answer) {
 	retry, limit := RetryAfter(a.Header, d.at), RateLimit(a.Header, d.at)
 	if !retry.Until.IsZero() && !limit.Until.IsZero() {
@@ -378,16 +373,12 @@ func (d *builder) hold(r Rules, h History, a Answer) {
 	}
 	d.notBefore(HintRetryAfter, retry)
 	d.notBefore(HintRateLimit, limit)
-	d.notBefore(cmp.Or(a.Holder, HintHostSlot), Hold{Until: a.NotBefore, Raw: a.Holder})
-	d.asked = later(retry.Until, limit.Until)
-	if a.Failure == FailureRateLimited && d.asked.IsZero() && a.NotBefore.IsZero() && !r.OwnSite {
+	d.notBefore(a.Holder, Hold{Until: a.NotBefore, Raw: a.Holder})
+	d.asked = later(later(retry.Until, limit.Until), a.NotBefore)
+	if a.Failure == FailureRateLimited && d.asked.IsZero() && !r.OwnSite {
 		pause := Hold{Until: d.at.Add(doubled(BarePause, h.Refusals-1, maxBarePause)), Note: fmt.Sprintf("refusals in a row: %d", h.Refusals)}
 		d.notBefore(HintURLCooldown, pause)
 		d.asked = pause.Until
-	}
-	switch a.Holder {
-	case HintHostCooldown, HintURLCooldown, HintRedirectCooldown:
-		d.asked = later(d.asked, a.NotBefore)
 	}
 }
 

@@ -98,7 +98,7 @@ func TestHintsThatSayNothing(t *testing.T) {
 		{"malformed in the document", good(), Document{Malformed: []Term{{Hint: "skip-hours", Raw: "25", Note: "no hour", Used: true}}}, HintSkipHours},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			d := Decide(DefaultRules(), after(test.answer, test.doc), test.answer, noon, 0)
+			d := Decide(DefaultRules(), after(test.answer, test.doc), test.answer, 0)
 			check(t, d, HintDefault, time.Hour)
 			term, ok := find(d, test.hint)
 			if !ok || term.Used || term.Note == "" {
@@ -178,7 +178,7 @@ func TestRegularInterval(t *testing.T) {
 		{"complete below the floor", custom(func(r *Rules) { r.MinInterval = 30 * day }), validated(Hints{Complete: true}), HintFloor, 30 * day},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			check(t, Decide(test.rules, test.history, good(), noon, 0), test.winner, test.wait)
+			check(t, Decide(test.rules, test.history, good(), 0), test.winner, test.wait)
 		})
 	}
 }
@@ -202,7 +202,7 @@ func TestJitter(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			r := DefaultRules()
 			r.Jitter = test.jitter
-			d := Decide(r, validated(test.hints), good(), noon.Add(time.Hour), test.chance)
+			d := Decide(r, validated(test.hints), good(), test.chance)
 			if d.Interval != test.wait || !d.Next.Equal(noon.Add(test.wait)) {
 				t.Errorf("next in %v at %v, want in %v: %+v", d.Interval, d.Next, test.wait, d.Considered)
 			}
@@ -257,7 +257,7 @@ func TestBackOff(t *testing.T) {
 			h := test.history
 			h.Failures = test.failures - 1
 			h = h.Update(test.answer, nil, false)
-			d := Decide(r, h, test.answer, noon, 0)
+			d := Decide(r, h, test.answer, 0)
 			check(t, d, test.winner, test.wait)
 			if h = h.Decided(d); h.Interval != test.history.Interval {
 				t.Errorf("a failure made the interval %v of %v", h.Interval, test.history.Interval)
@@ -273,7 +273,7 @@ func TestBackOff(t *testing.T) {
 		}
 		unchanged := Answer{At: noon, Status: 304, Header: header()}
 		h = h.Update(unchanged, nil, false)
-		check(t, Decide(r, h, unchanged, noon, 0), HintMaxAge, 3*time.Hour)
+		check(t, Decide(r, h, unchanged, 0), HintMaxAge, 3*time.Hour)
 	})
 }
 
@@ -301,7 +301,7 @@ func TestSkipWindowsInDecisions(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			h := validated(test.hints).Update(test.answer, &Document{Hints: test.hints}, false)
-			d := Decide(DefaultRules(), h, test.answer, noon, test.chance)
+			d := Decide(DefaultRules(), h, test.answer, test.chance)
 			check(t, d, test.winner, test.next.Sub(noon))
 		})
 	}
@@ -323,7 +323,7 @@ func allDays() []string {
 	return days
 }
 
-// Rule 7: never before Retry-After, a rate limit's reset, or the host's pacing.
+// Rule 7: never before Retry-After, a rate limit's reset, or a pause.
 // TestRetryAfter and TestRateLimit have the values of the fields.
 func TestHolds(t *testing.T) {
 	held := func(a Answer, after time.Duration, holder string) Answer {
@@ -345,20 +345,19 @@ func TestHolds(t *testing.T) {
 		{"Retry-After goes before a rate limit", good("RateLimit", `"default";r=0;t=9000`, "Retry-After", "7200"), HintRetryAfter, 2 * time.Hour},
 		{"a useless Retry-After does not", good("RateLimit", `"default";r=0;t=9000`, "Retry-After", "0"), HintRateLimit, 9000 * time.Second},
 		{"host cool-down", held(good(), 3*time.Hour, HintHostCooldown), HintHostCooldown, 3 * time.Hour},
-		{"a holder without a name", held(good(), 3*time.Hour, ""), HintHostSlot, 3 * time.Hour},
-		{"host slot before the floor", held(good(), time.Second, HintHostSlot), HintDefault, time.Hour},
+		{"a pause before the floor", held(good(), time.Second, HintURLCooldown), HintDefault, time.Hour},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			h := validated(Hints{}).Update(test.answer, nil, false)
 			h.Unheeded = 0
-			check(t, Decide(DefaultRules(), h, test.answer, noon, 0), test.winner, test.wait)
+			check(t, Decide(DefaultRules(), h, test.answer, 0), test.winner, test.wait)
 		})
 	}
 }
 
 func TestGone(t *testing.T) {
 	a := failed(FailureGone, 410, "Retry-After", "60")
-	d := Decide(DefaultRules(), validated(Hints{TTL: ptr(60)}).Update(a, nil, false), a, noon, 0)
+	d := Decide(DefaultRules(), validated(Hints{TTL: ptr(60)}).Update(a, nil, false), a, 0)
 	if !d.Next.Equal(Never) || d.Winner != HintGone || d.Interval <= 0 {
 		t.Errorf("after a 410 the next poll is at %v by %s (%v)", d.Next, d.Winner, d.Interval)
 	}
@@ -369,9 +368,9 @@ func TestGone(t *testing.T) {
 func TestHeldIsNoFailure(t *testing.T) {
 	a := failed(FailureHeld, 302)
 	h := History{Validated: true, Failures: 3, Hints: Hints{TTL: ptr(120)}}.Update(a, nil, false)
-	check(t, Decide(DefaultRules(), h, a, noon, 0), HintFloor, time.Hour)
+	check(t, Decide(DefaultRules(), h, a, 0), HintFloor, time.Hour)
 	a.HeldFor = 5 * time.Hour
-	check(t, Decide(DefaultRules(), h, a, noon, 0), HintRedirect, 5*time.Hour)
+	check(t, Decide(DefaultRules(), h, a, 0), HintRedirect, 5*time.Hour)
 }
 
 // A feed that points to another one is looked at once in max_interval, as long as that one works.
@@ -380,7 +379,7 @@ func TestPointing(t *testing.T) {
 		a := failed(FailureMoved, 301)
 		a.Pointing = pointing
 		h := History{Validated: true, Failures: 3, Hints: Hints{TTL: ptr(120)}}.Update(a, nil, false)
-		if d := Decide(DefaultRules(), h, a, noon, 0); pointing {
+		if d := Decide(DefaultRules(), h, a, 0); pointing {
 			check(t, d, HintMoved, 24*time.Hour)
 		} else {
 			check(t, d, HintMoved, 2*time.Hour)
@@ -396,12 +395,12 @@ func TestBareRefusals(t *testing.T) {
 	rules.MinInterval = time.Minute
 	for _, hours := range []int{1, 2, 4, 8, 16, 24, 24} {
 		h = h.Update(a, nil, false)
-		check(t, Decide(rules, h, a, noon, 0), HintURLCooldown, time.Duration(hours)*time.Hour)
+		check(t, Decide(rules, h, a, 0), HintURLCooldown, time.Duration(hours)*time.Hour)
 	}
 }
 
-func TestTimesWithoutAnswer(t *testing.T) {
-	d := Decide(DefaultRules(), History{}, Answer{Failure: FailureDNS}, noon, 0)
+func TestTimesAreUTC(t *testing.T) {
+	d := Decide(DefaultRules(), History{}, Answer{At: noon.In(time.FixedZone("", 3600)), Failure: FailureDNS}, 0)
 	if !d.At.Equal(noon) || d.At.Location() != time.UTC || d.Next.Location() != time.UTC {
 		t.Errorf("counted from %v to %v, want from %v, both UTC", d.At, d.Next, noon)
 	}
@@ -414,7 +413,7 @@ func TestRecord(t *testing.T) {
 		Hints:     Hints{TTL: ptr(180), SyPeriod: "hourly", SkipHours: []int{15}},
 		Malformed: []Term{{Hint: HintSkipDays, Raw: "Fantabuday", Note: "no day"}},
 	})
-	d := Decide(DefaultRules(), h, a, noon, 0.5)
+	d := Decide(DefaultRules(), h, a, 0.5)
 	var order []string
 	for _, term := range d.Considered {
 		mark := ""
@@ -441,7 +440,7 @@ func TestRecord(t *testing.T) {
 // A foreign field of any size and content ends up short and printable in a record.
 func TestRecordOfHugeFields(t *testing.T) {
 	a := good("Cache-Control", strings.Repeat("\xff", 1<<20)+", max-age=7200", "Retry-After", strings.Repeat("9", 1<<20))
-	for _, term := range Decide(DefaultRules(), after(a, Document{}), a, noon, 0).Considered {
+	for _, term := range Decide(DefaultRules(), after(a, Document{}), a, 0).Considered {
 		if len(term.Raw) > 4*maxRaw || strings.Contains(term.Raw, "\xff") {
 			t.Errorf("%s has a raw value of %d bytes", term.Hint, len(term.Raw))
 		}
@@ -455,21 +454,19 @@ func TestUnsentIsTriedAgainSoon(t *testing.T) {
 		a := Answer{At: noon, Failure: failure}
 		for n, want := range []time.Duration{time.Minute, 2 * time.Minute, 4 * time.Minute, 8 * time.Minute, 10 * time.Minute, 10 * time.Minute} {
 			h = h.Update(a, nil, false)
-			if d := Decide(DefaultRules(), h, a, noon, 0); d.Interval != want || d.Winner != HintUnsent {
+			if d := Decide(DefaultRules(), h, a, 0); d.Interval != want || d.Winner != HintUnsent {
 				t.Errorf("%s, %d times: %v by %s, want %v", failure, n+1, d.Interval, d.Winner, want)
 			}
 		}
-		if d := Decide(DefaultRules(), h, a, noon, 0.5); d.Interval != 10*time.Minute+30*time.Second {
+		if d := Decide(DefaultRules(), h, a, 0.5); d.Interval != 10*time.Minute+30*time.Second {
 			t.Errorf("with jitter: %v, want 10m30s", d.Interval)
 		}
 		a.Asked = noon.Add(-time.Second) // a redirect led there: its origin has been asked
-		if d := Decide(DefaultRules(), h, a, noon, 0); d.Winner != HintBackOff {
+		if d := Decide(DefaultRules(), h, a, 0); d.Winner != HintBackOff {
 			t.Errorf("%s after a request: %v by %s, want a back-off", failure, d.Interval, d.Winner)
 		}
 	}
 	short := DefaultRules()
 	short.MinInterval, short.MaxInterval = time.Second, 10*time.Second
-	check(t, Decide(short, History{}, Answer{At: noon, Failure: FailureDNS}, noon, 0), HintUnsent, 10*time.Second)
-	busy := Answer{At: noon, Failure: FailureNotStarted, NotBefore: noon.Add(90 * time.Second), Holder: HintHostSlot}
-	check(t, Decide(DefaultRules(), History{}, busy, noon, 0), HintHostSlot, 90*time.Second)
+	check(t, Decide(short, History{}, Answer{At: noon, Failure: FailureDNS}, 0), HintUnsent, 10*time.Second)
 }

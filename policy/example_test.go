@@ -23,7 +23,7 @@ func ExampleDecide() {
 	document := &policy.Document{Hints: policy.Hints{TTL: &ttl}}
 
 	history := policy.History{}.Update(answer, document, false)
-	decision := policy.Decide(policy.DefaultRules(), history, answer, now, 0)
+	decision := policy.Decide(policy.DefaultRules(), history, answer, 0)
 	fmt.Println(decision.Winner, decision.Interval)
 	for _, term := range decision.Considered {
 		fmt.Println(" ", term.Hint, term.Seconds, term.Used)

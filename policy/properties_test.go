@@ -23,7 +23,7 @@ type situation struct {
 }
 
 func (s situation) decide() Decision {
-	return Decide(s.rules, s.history, s.answer, s.answer.At, s.chance)
+	return Decide(s.rules, s.history, s.answer, s.chance)
 }
 
 func drawLength(t *rapid.T, name string, from, to time.Duration) time.Duration {

@@ -73,7 +73,7 @@ func TestTypicalFeeds(t *testing.T) {
 				d, _ = document.Read(body, "", at)
 			}
 			h = h.Update(a, d, false)
-			decided := policy.Decide(policy.DefaultRules(), h, a, at, random.Float64())
+			decided := policy.Decide(policy.DefaultRules(), h, a, random.Float64())
 			h = h.Decided(decided)
 			return decided.Next
 		})

@@ -14,7 +14,7 @@ import (
 // known whether an incident began or ended.
 func (s *State) Plan(m Moment, v Classified, rules policy.Rules) time.Duration {
 	a := v.Answer
-	d := policy.Decide(rules, s.Feed.History, a, a.At, m.Random)
+	d := policy.Decide(rules, s.Feed.History, a, m.Random)
 	if s.Unconditional != nil {
 		d.Considered = append(d.Considered, *s.Unconditional)
 	}
@@ -32,7 +32,7 @@ func (s *State) Plan(m Moment, v Classified, rules policy.Rules) time.Duration {
 // Unsent decides when a poll is tried again of which nothing reached the origin. That is not a
 // failure of the feed. After a poll by hand, the time that was planned before counts.
 func (s *State) Unsent(m Moment, a policy.Answer, planned time.Duration, rules policy.Rules) time.Duration {
-	d := policy.Decide(rules, s.Feed.History, a, a.At, m.Random)
+	d := policy.Decide(rules, s.Feed.History, a, m.Random)
 	s.decide(d)
 	wait := d.Next.Sub(a.At)
 	s.Due = m.Elapsed + wait

@@ -206,7 +206,7 @@ func (x subject) explain() (explanation, policy.Decision) {
 		learned = nil
 	}
 	history := x.history.Update(x.answer, learned, false)
-	d := policy.Decide(x.rules, history, x.answer, x.answer.At, 0)
+	d := policy.Decide(x.rules, history, x.answer, 0)
 	e := explanation{Problem: x.problem, Decision: summarize(d), Moves: x.answer.Moves, sentence: x.sentence(d, history)}
 	if doc := x.document; doc != nil {
 		e.Format, e.Version, e.Hints = doc.Format, doc.Version, doc.Hints

@@ -54,7 +54,7 @@ func TestExplain(t *testing.T) {
 		} else {
 			h.Failures = 3
 		}
-		return policy.Decide(policy.DefaultRules(), h, a, noon, 0)
+		return policy.Decide(policy.DefaultRules(), h, a, 0)
 	}
 	won := func(winner, raw string, wait time.Duration) policy.Decision {
 		return policy.Decision{
@@ -113,7 +113,7 @@ func TestExplain(t *testing.T) {
 			"This gateway polls at most once an hour (min_interval). Next poll: 13:00 UTC."},
 		{decided(policy.Answer{At: noon, Status: 200}, policy.Hints{}, policy.Rhythm{}), known,
 			"The site gives no way to ask whether the feed has changed, so each poll is a full download: once a day (unvalidated_interval). An ETag or Last-Modified would allow more. Next poll: tomorrow 12:00 UTC."},
-		{policy.Decide(policy.DefaultRules(), policy.History{Validated: true, Unheeded: 3}, good(), noon, 0), known,
+		{policy.Decide(policy.DefaultRules(), policy.History{Validated: true, Unheeded: 3}, good(), 0), known,
 			"The site offers to say whether the feed has changed and then sends all of it anyway, so each poll is a full download: once a day (unvalidated_interval). Next poll: tomorrow 12:00 UTC."},
 		{decided(good(), policy.Hints{TTL: ptr(43200)}, policy.Rhythm{}), known,
 			"The feed asks for a poll once a month (ttl 43200); this gateway polls at least once a day (max_interval). Next poll: tomorrow 12:00 UTC."},
@@ -140,11 +140,11 @@ func TestExplain(t *testing.T) {
 			"The last poll failed: status 404 Not Found, though with a feed. Next try: tomorrow 04:00 UTC, then less often."},
 		{decided(failed(policy.FailureTimeout, 0), policy.Hints{}, policy.Rhythm{}), Feed{Failures: 1, LastError: "no complete answer within 30s"},
 			"The last poll failed (no complete answer within 30s). Next try: 16:00 UTC, then less often."},
-		{policy.Decide(policy.DefaultRules(), policy.History{Failures: 9}, failed(policy.FailureNotFound, 404), noon, 0), Feed{Failures: 9, LastStatus: 404},
+		{policy.Decide(policy.DefaultRules(), policy.History{Failures: 9}, failed(policy.FailureNotFound, 404), 0), Feed{Failures: 9, LastStatus: 404},
 			"The last 9 polls failed (404 Not Found). Next try: tomorrow 12:00 UTC."},
-		{policy.Decide(own, policy.History{Failures: 2}, failed(policy.FailureNotFound, 404), noon, 0), Feed{Shield: true, Failures: 2, LastStatus: 404},
+		{policy.Decide(own, policy.History{Failures: 2}, failed(policy.FailureNotFound, 404), 0), Feed{Shield: true, Failures: 2, LastStatus: 404},
 			"The last 2 polls failed (404 Not Found). Next try: 12:04 UTC, then less often."},
-		{policy.Decide(own, policy.History{Failures: 9}, failed(policy.FailureNotFound, 404), noon, 0), Feed{Shield: true, Failures: 9, LastStatus: 404},
+		{policy.Decide(own, policy.History{Failures: 9}, failed(policy.FailureNotFound, 404), 0), Feed{Shield: true, Failures: 9, LastStatus: 404},
 			"The last 9 polls failed (404 Not Found). Next try: 12:10 UTC."},
 		{decided(failed(policy.FailureUnasked, 304), policy.Hints{}, policy.Rhythm{}), known,
 			"The site answered \"304 Not Modified\" to a request for the whole feed. Next poll: tomorrow 12:00 UTC."},

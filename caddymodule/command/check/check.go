@@ -172,7 +172,7 @@ func (x *checker) readFirst() bool {
 	}
 	x.document = d
 	r.Format, r.Version, r.Entries, r.Newest = d.Format, d.Version, d.Rhythm.Entries, d.Rhythm.Changed.UTC()
-	x.decision = policy.Decide(x.Rules, policy.History{}.Update(a, d, false), a, a.At, 0)
+	x.decision = policy.Decide(x.Rules, policy.History{}.Update(a, d, false), a, 0)
 	r.Next, r.Seconds = x.decision.Interval, int64(x.decision.Interval/time.Second)
 	f := status.Decided(x.decision)
 	f.LastStatus = a.Status

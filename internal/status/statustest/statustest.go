@@ -140,7 +140,7 @@ func Feeds(now time.Time) iter.Seq2[string, status.Feed] {
 	return func(yield func(string, status.Feed) bool) {
 		for c := range Cases(now.Add(-time.Hour)) {
 			history := c.History.Update(c.Answer, c.Document, false)
-			d := policy.Decide(c.Rules, history, c.Answer, c.Answer.At, 0)
+			d := policy.Decide(c.Rules, history, c.Answer, 0)
 			decided := status.Decided(d)
 			decided.URL, decided.LastStatus, decided.LastFailure, decided.Failures = "https://example.com/feed", c.Answer.Status, c.Answer.Failure, history.Failures
 			decided.Spacing, decided.Shield = status.Seconds(2*time.Second), c.Rules.OwnSite
