@@ -85,11 +85,10 @@ type Document struct {
 	Hints       Hints
 	Malformed   []Term // malformed hints: Hint, Raw and the reason in Note
 	Rhythm      Rhythm
-	Fingerprint Fingerprint // of what readers of a gateway get
-	Whole       Fingerprint // of all that does not change by itself
-	IDs         []uint64    // hashes of what identifies its entries, in order; 0: nothing does
-	Lenient     bool        // the document is not well-formed
-	Unclosed    bool        // its end is missing, and entries may be missing with it
+	Fingerprint Fingerprint
+	IDs         []uint64 // hashes of what identifies its entries, in order; 0: nothing does
+	Lenient     bool     // the document is not well-formed
+	Unclosed    bool     // its end is missing, and entries may be missing with it
 }
 
 // UpdateFrequency is the Podcasting 2.0 tag of that name.

@@ -118,21 +118,20 @@ func (s *State) ClassifyDocument(own Key, configured bool, a policy.Answer, now 
 	}
 	a = whole(a)
 	v := Classified{Answer: a, Result: status.ResultUnchanged, document: d, unclosed: d.Unclosed}
-	root := fingerprintOf(own, d)
-	comparable := s.Version != 0 && known.Format == d.Format && known.servedAs(a)
-	if comparable && known.Root == root {
+	comparable := s.Version != 0 && known.Format == d.Format && known.servedAs(a) && (!own.Shielded() || sameAddresses(&s.Feed.History.Hints, &d.Hints))
+	if comparable && known.Root == d.Fingerprint {
 		return v
 	}
 	content, report := served(own, configured, a)
 	if s.keptBack(own, d, content, now, stored) {
 		return v.keptBack()
 	}
-	if comparable && known.Root == (policy.Fingerprint{}) && sameRoot(own, known.ContentType, content, stored(), now) {
-		v.version, v.version.Root = known, root
+	if comparable && known.Root == (policy.Fingerprint{}) && sameRoot(known.ContentType, content, stored(), now) {
+		v.version, v.version.Root = known, d.Fingerprint
 		return v
 	}
 	v.Result, v.version = status.ResultNew, storedVersionOf(s, a, d, sum, now)
-	v.version.Root, v.Unlinked = root, report.Problem
+	v.version.Root, v.Unlinked = d.Fingerprint, report.Problem
 	if report.Own {
 		v.version.Base = a.URL
 	}
@@ -194,20 +193,15 @@ func hasEntries(content, before []byte, contentType string, now time.Time) bool 
 
 // sameRoot reports whether readers have a document already. That of an earlier edition is fingerprinted
 // again, as that edition did it in another way.
-func sameRoot(own Key, contentType string, content, before []byte, now time.Time) bool {
+func sameRoot(contentType string, content, before []byte, now time.Time) bool {
 	d, err := document.Read(content, contentType, now)
 	old, errBefore := document.Read(before, contentType, now)
-	return err == nil && errBefore == nil && fingerprintOf(own, d) == fingerprintOf(own, old)
+	return err == nil && errBefore == nil && d.Fingerprint == old.Fingerprint
 }
 
-// fingerprintOf returns the fingerprint of what readers get of a document. Those of a gateway do not get the
-// feed's own address and push services.
-func fingerprintOf(own Key, d *policy.Document) policy.Fingerprint {
-	if own.Shielded() {
-		return d.Whole
-	}
-	return d.Fingerprint
-}
+// sameAddresses reports whether two documents name the same address of their own and the same push services. These have
+// no part in the fingerprint, and readers of a shield get them.
+func sameAddresses(a, b *policy.Hints) bool { return a.Self == b.Self && slices.Equal(a.Hubs, b.Hubs) }
 
 func sumOf(body []byte) policy.Fingerprint {
 	sum := sha256.Sum256(body)

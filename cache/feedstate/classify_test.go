@@ -40,6 +40,7 @@ func TestUnchanged(t *testing.T) {
 			{url, rss(""), xml}, {url, rss(""), "application/rss+xml"}, {url, rss(`<itunes:new-feed-url>https://a.test/</itunes:new-feed-url>`), "application/rss+xml"}, {url, rss(""), xml},
 		}, "nn-n"},
 		"a shield's own push service": {"shield", []poll{{url, rss(""), xml}, {url, rss(`<atom:link rel="hub" href="https://hub.test/"/>`), xml}}, "nn"},
+		"a shield's own address":      {"shield", []poll{{url, rss(`<atom:link rel="self" href="https://a.test/feed"/>`), xml}, {url, rss(`<atom:link rel="self" href="https://b.test/feed"/>`), xml}, {url, rss(`<!-- 3 --><atom:link rel="self" href="https://b.test/feed"/>`), xml}}, "nn-"},
 		"an entry":                    {url, []poll{{url, rss(""), xml}, {url, rss("<item/>"), xml}, {url, rss(""), xml}}, "nnn"},
 	} {
 		l, got := newLife(t), ""

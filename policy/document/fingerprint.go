@@ -18,14 +18,14 @@ import (
 	"github.com/feedpollard/pollard/policy"
 )
 
-// fingerprinter computes the fingerprints of a feed: hashes of its root element without its
+// fingerprinter computes the fingerprint of a feed: a hash of its root element without its
 // volatile parts. Two documents that differ in nothing else are one version; any other
-// difference is a change for readers. Readers of a gateway do not get the feed's own address and
-// push services, so these are hashed apart. Text around the root has no part in it.
+// difference is a change for readers. Text around the root has no part in it.
 //
 // Volatile are the elements and attributes of [volatileElement] and
 // [volatileAttribute]: dates at which the document was built, the generator, schedule
-// hints, and counters. Comments, white space between elements, the prefixes of
+// hints, and counters; and the feed's own address and push services, which are among its hints
+// and which readers of a gateway do not get. Comments, white space between elements, the prefixes of
 // namespaces, the order of attributes, and the escapes of characters do not count.
 //
 // The order of the entries does not count, because some publishers build a feed from an
@@ -36,21 +36,19 @@ import (
 // are different input. Entries are hashed one by one, and their sorted hashes become part
 // of the feed's.
 type fingerprinter struct {
-	feed      hash.Hash // of what is outside of entries
-	addresses hash.Hash // of the feed's own address and push services
-	entry     hash.Hash // of the open entry; nil outside of entries
-	entries   []policy.Fingerprint
-	encoded   []byte // of one token, reused
+	feed    hash.Hash // of what is outside of entries
+	entry   hash.Hash // of the open entry; nil outside of entries
+	entries []policy.Fingerprint
+	encoded []byte // of one token, reused
 
 	volatile int    // open elements from the volatile one on; 0 outside of such
-	address  int    // open elements from a link rel=self or rel=hub on
 	xhtml    int    // open elements of XHTML, in which white space counts
 	text     []byte // since the last tag
 	sorted   []xml.Attr
 }
 
 func newFingerprinter() fingerprinter {
-	return fingerprinter{feed: sha256.New(), addresses: sha256.New()}
+	return fingerprinter{feed: sha256.New()}
 }
 
 // volatileInChannel are the names of children of the channel that say when and how the document was
@@ -106,14 +104,11 @@ func (m *fingerprinter) write(kind byte, parts ...string) {
 	m.hash(b)
 }
 
-// hash adds to the hash of the open entry, or to one of the feed's.
+// hash adds to the hash of the open entry, or to the feed's.
 func (m *fingerprinter) hash(b []byte) {
-	switch {
-	case m.entry != nil:
+	if m.entry != nil {
 		m.entry.Write(b)
-	case m.address > 0:
-		m.addresses.Write(b)
-	default:
+	} else {
 		m.feed.Write(b)
 	}
 }
@@ -121,7 +116,7 @@ func (m *fingerprinter) hash(b []byte) {
 // openEntry begins an entry. The feed's own hash contains only its place.
 func (m *fingerprinter) openEntry() {
 	m.endText()
-	m.volatile, m.address, m.xhtml = 0, 0, 0 // it may begin in an element without an end tag
+	m.volatile, m.xhtml = 0, 0 // it may begin in an element without an end tag
 	m.write(tokenEntry)
 	m.entry = sha256.New()
 }
@@ -135,15 +130,13 @@ func (m *fingerprinter) closeEntry() {
 // open begins an element.
 func (m *fingerprinter) open(t xml.StartElement, space namespace.Vocabulary, inChannel bool) {
 	m.endText()
-	if m.volatile > 0 || volatileElement(space, strings.ToLower(t.Name.Local), inChannel) {
+	address := inChannel && space == namespace.Atom && t.Name.Local == "link" && markup.IsAddress(t.Attr)
+	if m.volatile > 0 || address || volatileElement(space, strings.ToLower(t.Name.Local), inChannel) {
 		m.volatile++
 		return
 	}
 	if m.xhtml > 0 || space == namespace.XHTML {
 		m.xhtml++
-	}
-	if m.address > 0 || inChannel && space == namespace.Atom && t.Name.Local == "link" && markup.IsAddress(t.Attr) {
-		m.address++
 	}
 	m.write(tokenStart, t.Name.Space, t.Name.Local)
 	m.sorted = append(m.sorted[:0], t.Attr...)
@@ -169,9 +162,6 @@ func (m *fingerprinter) close() {
 		m.xhtml--
 	}
 	m.write(tokenEnd)
-	if m.address > 0 {
-		m.address--
-	}
 }
 
 // addText adds a piece of text: comments and CDATA sections split a text into several.
@@ -203,20 +193,18 @@ func memberSum(kind byte, name string, value []byte) policy.Fingerprint {
 // rest adds the rest of a document that cannot be read.
 func (m *fingerprinter) rest(text []byte) {
 	m.endText()
-	m.volatile, m.address = 0, 0
+	m.volatile = 0
 	m.write(tokenRest, string(text))
 	if m.entry != nil {
 		m.closeEntry()
 	}
 }
 
-// sums sets the fingerprints of a document that was read to its end.
-func (m *fingerprinter) sums(d *policy.Document) {
+// sum returns the fingerprint of a document that was read to its end.
+func (m *fingerprinter) sum() policy.Fingerprint {
 	m.endText()
 	m.writeSorted(m.entries)
-	d.Fingerprint = sum(m.feed)
-	m.addresses.Write(d.Fingerprint[:])
-	d.Whole = sum(m.addresses)
+	return sum(m.feed)
 }
 
 // writeSorted hashes a list of hashes whose order does not count.

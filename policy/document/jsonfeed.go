@@ -66,20 +66,12 @@ func readJSON(text []byte, now time.Time) (*policy.Document, error) {
 	for _, item := range items {
 		j.item(item)
 	}
-	addresses := object{}
-	for _, name := range []string{"feed_url", "hubs"} {
-		if raw, given := feed[name]; given {
-			addresses[name] = raw
-			delete(feed, name)
-		}
-	}
+	delete(feed, "feed_url")
+	delete(feed, "hubs")
 	j.hash(feed, j.others)
-	j.print.address = 1
-	j.hash(addresses, nil)
-	j.print.address = 0
 	doc.Hints, doc.Malformed = j.hints.result()
 	doc.Rhythm, doc.IDs = rhythm(j.entries, now)
-	j.print.sums(doc)
+	doc.Fingerprint = j.print.sum()
 	return doc, nil
 }
 

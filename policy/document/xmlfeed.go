@@ -279,6 +279,6 @@ func (x *xmlReader) finish(now time.Time) (*policy.Document, error) {
 	}
 	x.doc.Hints, x.doc.Malformed = x.hints.result()
 	x.doc.Rhythm, x.doc.IDs = rhythm(x.entries, now)
-	x.print.sums(&x.doc)
+	x.doc.Fingerprint = x.print.sum()
 	return &x.doc, nil
 }
