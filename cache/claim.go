@@ -115,11 +115,12 @@ func (c *Cache) enter(t *turn) bool {
 		return false
 	}
 	if t.poll == nil {
-		if t.poll = f.begin(); t.poll == nil { // another poll is under way
-			t.release()
-			c.giveUp(t)
-			return false
-		}
+		t.poll, _ = f.blockPolls()
+	}
+	if t.poll == nil { // another poll is under way
+		t.release()
+		c.giveUp(t)
+		return false
 	}
 	return true
 }

@@ -323,16 +323,6 @@ func (f *Feed) start(e pollRequest) (p *inFlight, joined bool) {
 	return p, false
 }
 
-// begin begins a poll that has its turn. It returns nil if another one waits or is under way.
-func (f *Feed) begin() *inFlight {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.poll != nil {
-		return nil
-	}
-	return f.newPoll()
-}
-
 // newPoll returns a poll of the feed. The caller holds the lock.
 func (f *Feed) newPoll() *inFlight {
 	f.poll = &inFlight{started: f.cache.elapsed(), sent: make(chan struct{}), done: make(chan struct{})}

@@ -148,19 +148,22 @@ func (s *schedule) next(now time.Duration) (turns []*turn, wait time.Duration) {
 func (s *schedule) back(t *turn, at time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.waitOn(t)
+	s.queue.Back(t.Feed, at)
+}
+
+// waitOn has the readers of a feed that was taken wait on, if there are any. The caller holds the lock.
+func (s *schedule) waitOn(t *turn) {
 	if t.place != nil {
 		s.polls[t.ID] = new(t.queued)
 	}
-	s.queue.Back(t.Feed, at)
 }
 
 // aside has a feed that was taken wait for some time, while others of its site go on.
 func (s *schedule) aside(t *turn, wait time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if t.place != nil {
-		s.polls[t.ID] = new(t.queued)
-	}
+	s.waitOn(t)
 	s.queue.Free(t.Site)
 	time.AfterFunc(wait, func() { s.comeBack(t) })
 }

@@ -59,12 +59,9 @@ func (i Incident) Begin(kind IncidentKind, now time.Time, cause string) Incident
 	if i.Kind != kind || i.Over(now) {
 		i = Incident{Kind: kind, Began: now, Cause: cause}
 	}
-	switch kind {
-	case IncidentLosing:
-		// The end is put off by days, not by each poll, which would write the record each time.
-		if end := now.Add(quiet); end.Sub(i.Ended) > 24*time.Hour {
-			i.Ended = end
-		}
+	// The end is put off by days, not by each poll, which would write the record each time.
+	if end := now.Add(quiet); kind == IncidentLosing && end.Sub(i.Ended) > 24*time.Hour {
+		i.Ended = end
 	}
 	return i
 }

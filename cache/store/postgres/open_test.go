@@ -145,9 +145,7 @@ func TestOpenRefuses(t *testing.T) {
 	for want, sql := range map[string]string{
 		"":                           `create schema pollard`,
 		"belongs to another program": `create schema pollard; create table pollard.feeds (title text)`,
-		"is of an earlier edition": `create schema pollard; create table pollard.meta (); create table pollard.server ();
-			create table pollard.epoch (); create table pollard.memos ()`,
-		"upgrade this node": `update pollard.meta set value = '1000' where key = 'version'`,
+		"upgrade this node":          `update pollard.meta set value = '1000' where key = 'version'`,
 	} {
 		exec(t, url, `drop schema if exists pollard cascade`)
 		if strings.HasPrefix(sql, "update") {

@@ -122,22 +122,18 @@ func (d *database) runSteps(ctx context.Context, tx pgx.Tx) error {
 // inspectTables returns the version of the tables, 0 if there are none, and fails if they cannot be used.
 func inspectTables(ctx context.Context, tx pgx.Tx) (version int, err error) {
 	var (
-		major        int
-		tables       int
-		ours, second bool
+		major  int
+		tables int
+		ours   bool
 	)
 	err = tx.QueryRow(ctx, `select current_setting('server_version_num')::int / 10000,
 		(select count(*) from pg_class where relnamespace = to_regnamespace('pollard')),
-		to_regclass('pollard.meta') is not null and to_regclass('pollard.server') is not null,
-		to_regclass('pollard.epoch') is not null and to_regclass('pollard.memos') is not null`).Scan(&major, &tables, &ours, &second)
+		to_regclass('pollard.meta') is not null and to_regclass('pollard.server') is not null`).Scan(&major, &tables, &ours)
 	switch {
 	case err != nil:
 		return 0, err
 	case major < 13:
 		return 0, refusal(fmt.Sprintf("the server is PostgreSQL %d: 13 or later is needed", major))
-	case second:
-		return 0, refusal(`its schema "pollard" is of an earlier edition: write its feeds with "feeds export" of that edition, ` +
-			`drop the schema, and read them with "feeds import"; or name an empty database`)
 	case tables > 0 && !ours:
 		return 0, refusal(`its schema "pollard" belongs to another program: give Pollard a database of its own`)
 	case !ours:

@@ -159,15 +159,6 @@ func Refuse(dir string) error {
 		return fmt.Errorf("the directory is on a network file system (%s), on which SQLite's files are damaged sooner or later: "+
 			"name a directory on a local disk, or use `store postgres <url>`", kind)
 	}
-	if Exists(dir) {
-		return nil
-	}
-	for _, old := range []string{"feeds.db", "bodies"} {
-		if _, err := os.Stat(filepath.Join(dir, old)); err == nil {
-			return fmt.Errorf("the directory has a store of an earlier edition (%s): move feeds.db and bodies away to start empty, "+
-				"or write its feeds with `feeds export` of that edition and read them with `feeds import`", old)
-		}
-	}
 	return nil
 }
 

@@ -55,11 +55,6 @@ func TestOpenIsPrivate(t *testing.T) {
 }
 
 func TestOpenRefuses(t *testing.T) {
-	file := func(name, content string) func(*testing.T, string) {
-		return func(t *testing.T, dir string) {
-			mustDo(t, os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600))
-		}
-	}
 	change := func(sql ...string) func(*testing.T, string) {
 		return func(t *testing.T, dir string) {
 			c, err := connect(filepath.Join(dir, fileName))
@@ -75,7 +70,6 @@ func TestOpenRefuses(t *testing.T) {
 		prepare func(*testing.T, string)
 		want    string
 	}{
-		{"an earlier edition", file("feeds.db", "x"), "move feeds.db and bodies away to start empty"},
 		{"another program", change("create table theirs (n)"), "belongs to another program"},
 		{"a file that cannot be written", func(t *testing.T, dir string) {
 			mustDo(t, os.Mkdir(filepath.Join(dir, fileName+".lock"), 0o700))
