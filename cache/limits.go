@@ -4,7 +4,6 @@
 package cache
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"net/http"
@@ -184,13 +183,10 @@ func (c *Cache) network(r *http.Request) netip.Prefix {
 // largeBody is the large body that a poll has in hand; the zero largeBody is none.
 type largeBody struct{ release func() }
 
-// reserve waits until the poll may have a body of so many bytes in hand; 0: of any size.
+// reserve waits until the poll may have a body of so many bytes in hand.
 func (b *largeBody) reserve(ctx context.Context, f *Feed, size int64) error {
 	ctx, cancel := context.WithTimeout(ctx, feedstate.BodyTimeout)
 	defer cancel()
-	if size <= 0 {
-		size = cmp.Or(f.rules().MaxBody, receivingSize)
-	}
 	for {
 		if b.release = f.cache.inHand.receiving.try(f.owner(), size); b.release != nil {
 			return nil

@@ -131,8 +131,8 @@ type Ask struct {
 	URL         feedurl.URL
 	Validators  Validators    // sent only to the URL that they are bound to
 	StartBy     time.Time     // the request leaves by then or not at all; zero: no bound
-	Timeout     time.Duration // for the whole poll, waiting for slots and for Hop excluded; 0: none
-	MaxBody     int64         // bytes after decoding; 0: no limit
+	Timeout     time.Duration // for the whole poll, waiting for slots and for Hop excluded
+	MaxBody     int64         // bytes after decoding
 	Subscribers int           // number of readers, for the User-Agent; 0: left out
 	Stranger    bool          // the feed counts for strangers: what is remembered of it is small
 

@@ -33,12 +33,7 @@ func (w *wire) Read(b []byte) (int, error) {
 }
 
 // wireLimit is the longest encoded form of a body: no sane coding makes a document longer.
-func wireLimit(maxBody int64) int64 {
-	if maxBody <= 0 {
-		return 0
-	}
-	return maxBody + maxBody/16 + 4<<10
-}
+func wireLimit(maxBody int64) int64 { return maxBody + maxBody/16 + 4<<10 }
 
 // readBody reads and decodes the whole body of a 200. An incomplete one is a failure: what has arrived of it
 // is returned as well, as the document may end before it breaks off.
@@ -48,7 +43,7 @@ func (c *Client) readBody(resp *http.Response, maxBody int64, room func(size int
 		return nil, 0, policy.FailureProtocol, err
 	}
 	limit := wireLimit(maxBody)
-	if limit > 0 && resp.ContentLength > limit {
+	if resp.ContentLength > limit {
 		return nil, 0, policy.FailureOversize, fmt.Errorf("a body of %d bytes is %w", resp.ContentLength, errOversize)
 	}
 	w := &wire{r: resp.Body}
@@ -97,7 +92,7 @@ const (
 // readPage returns the beginning of the body of a status that is a failure, as far as it came and can be
 // decoded.
 func (p *poll) readPage(resp *http.Response) []byte {
-	if p.timer != nil && p.pause() {
+	if p.pause() {
 		p.started = p.client.now()
 		p.timer.Reset(min(p.left, maxPageTime))
 	}
@@ -124,16 +119,13 @@ var errNoRoom = errors.New("the gateway had no room for so large a body in time"
 const maxGrown = 16 << 20
 
 // decodeAll reads and decodes a whole body of a size that is likely to be the largest that it can
-// have; 0: not known. An origin can make a decoder take 16 MiB with ten bytes, and then send no more.
+// have. An origin can make a decoder take 16 MiB with ten bytes, and then send no more.
 // So a small body is decoded once it has arrived, and a large one only with room for it. While a poll
 // waits for either, it holds what it has received.
 func (c *Client) decodeAll(r io.Reader, codings []string, limit, size int64, room func(size int64) error) ([]byte, error) {
 	first, broken := io.ReadAll(io.LimitReader(r, policy.SmallBody))
 	if len(first) < policy.SmallBody {
-		small := int64(policy.SmallBody)
-		if limit > 0 {
-			small = min(small, limit)
-		}
+		small := min(int64(policy.SmallBody), limit)
 		body, err := c.decodeSmall(first, codings, small)
 		if small == limit || !has[*http.MaxBytesError](err) {
 			return body, cmp.Or(broken, err)

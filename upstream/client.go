@@ -45,10 +45,7 @@ const maxHeaderBytes = 128 << 10
 // maxSessions is how many TLS sessions are kept to be resumed: a few KiB each.
 const maxSessions = 512
 
-var (
-	errSpent = errors.New("the slot has been used already")
-	errNoURL = errors.New("there is no URL to poll")
-)
+var errSpent = errors.New("the slot has been used already")
 
 // Settings are an operator's settings. They can change between polls.
 type Settings struct {
@@ -256,9 +253,6 @@ func (c *Client) Poll(ctx context.Context, ask policy.Ask) policy.Answer {
 
 // await waits until the URL's host may have another request in flight, or ctx ends.
 func (c *Client) await(ctx context.Context, u feedurl.URL) (*host, error) {
-	if u == (feedurl.URL{}) {
-		return nil, errNoURL
-	}
 	ctx, stop := c.untilClosed(ctx)
 	defer stop()
 	to, err := c.enter(ctx, u)

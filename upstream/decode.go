@@ -56,7 +56,7 @@ func codings(header http.Header) ([]string, error) {
 }
 
 // decode undoes codings while the body is read. No layer yields more than limit
-// bytes (0: no limit), so that a small body can neither fill the memory nor keep
+// bytes, so that a small body can neither fill the memory nor keep
 // the processor busy.
 func decode(body io.Reader, codings []string, limit int64) (io.Reader, error) {
 	r := bufio.NewReader(body)
@@ -177,10 +177,7 @@ func (m *members) Read(b []byte) (int, error) {
 	}
 }
 
-// capped is a reader that fails with a [http.MaxBytesError] after limit bytes; 0: no limit.
+// capped is a reader that fails with a [http.MaxBytesError] after limit bytes.
 func capped(r io.Reader, limit int64) io.Reader {
-	if limit <= 0 {
-		return r
-	}
 	return http.MaxBytesReader(nil, io.NopCloser(r), limit)
 }

@@ -168,7 +168,7 @@ func TestTimeoutExcludesSlots(t *testing.T) {
 		a := ask("http://example.com/")
 		a.Timeout = 41 * time.Second
 		c := n.client(t, Settings{Hosts: []HostRule{{Pattern: "*", Spacing: time.Minute}}})
-		c.Poll(t.Context(), policy.Ask{URL: feedurl.MustParse("http://example.com/0")})
+		c.Poll(t.Context(), ask("http://example.com/0"))
 		started := time.Now()
 		got := c.Poll(patient(t), a)
 		if took := time.Since(started); got.Failure != "" || took != 120*time.Second {
@@ -184,7 +184,7 @@ func TestCancelledPoll(t *testing.T) {
 		c := n.client(t, Settings{})
 		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 		defer cancel()
-		a := c.Poll(ctx, policy.Ask{URL: feedurl.MustParse("http://example.com/")})
+		a := c.Poll(ctx, ask("http://example.com/"))
 		if a.Failure != policy.FailureTimeout || a.Asked.IsZero() || time.Since(a.Asked) != 5*time.Second {
 			t.Errorf("failure %q (%v)", a.Failure, a.Err)
 		}
@@ -202,7 +202,7 @@ func TestClose(t *testing.T) {
 		c := New(WithDial(n.dial))
 		answers := make(chan policy.Answer, 3)
 		for range 3 { // one in flight, two waiting
-			go func() { answers <- c.Poll(t.Context(), policy.Ask{URL: feedurl.MustParse("http://example.com/")}) }()
+			go func() { answers <- c.Poll(t.Context(), ask("http://example.com/")) }()
 		}
 		time.Sleep(3 * time.Second)
 		c.Close()

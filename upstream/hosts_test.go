@@ -108,7 +108,9 @@ func TestSpacingWithSlowConnections(t *testing.T) {
 		}))
 		defer c.Close()
 		for range 2 {
-			c.Poll(patient(t), policy.Ask{URL: feedurl.MustParse("http://example.com/")})
+			slow := ask("http://example.com/")
+			slow.Timeout = time.Hour
+			c.Poll(patient(t), slow)
 		}
 		got := n.requests()
 		if gap := got[1].at.Sub(got[0].at); gap != defaultSpacing {
@@ -165,7 +167,7 @@ func TestAcquire(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var n memnet
 		n.serve("example.com:80", func(_ request, w io.Writer) {
-			time.Sleep(time.Minute)
+			time.Sleep(20 * time.Second)
 			io.WriteString(w, ok(feedBody))
 		})
 		c := n.client(t, Settings{})
@@ -183,10 +185,10 @@ func TestAcquire(t *testing.T) {
 		check("at first", true)
 		ctx, cancel := context.WithCancel(patient(t))
 		for range 2 {
-			go c.Poll(ctx, policy.Ask{URL: feedurl.MustParse("http://example.com/")})
+			go c.Poll(ctx, ask("http://example.com/"))
 		}
 		check("one in flight, one waiting", false)
-		time.Sleep(90 * time.Second)
+		time.Sleep(30 * time.Second)
 		check("the other in flight", false)
 		cancel()
 		check("broken off", true)

@@ -29,10 +29,10 @@ type poll struct {
 	answer   policy.Answer
 
 	url     feedurl.URL          // of the current request
-	left    time.Duration        // of the poll's timeout, if it has one
+	left    time.Duration        // of the poll's timeout
 	hopWait time.Duration        // left for its redirects to wait for their hosts
 	host    *host                // that the last request was sent to; nil if requests are not counted
-	timer   *time.Timer          // ends the current request; nil: without a timeout
+	timer   *time.Timer          // ends the current request
 	started time.Time            // when the timer was started
 	user    *url.Userinfo        // credentials; nil: none, or the redirects have left their origin
 	origin  string               // that the credentials belong to
@@ -127,9 +127,6 @@ func (p *poll) request(ctx context.Context) (redirected bool) {
 // clock starts the poll's timer and returns a function that stops it. The time in which
 // the poll waits for slots or for memory does not count.
 func (p *poll) clock(ctx context.Context) (context.Context, func()) {
-	if p.ask.Timeout <= 0 {
-		return ctx, func() {}
-	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	p.timer, p.started = time.AfterFunc(p.left, func() { cancel(errTimeout) }), p.client.now()
 	return ctx, func() {
@@ -140,7 +137,7 @@ func (p *poll) clock(ctx context.Context) (context.Context, func()) {
 
 // pause stops the timer and reports whether it was running.
 func (p *poll) pause() bool {
-	if p.timer == nil || !p.timer.Stop() {
+	if !p.timer.Stop() {
 		return false
 	}
 	p.left -= p.client.now().Sub(p.started)

@@ -276,7 +276,7 @@ func readAnswer(ctx context.Context, app *poller.App, path string, stdin io.Read
 	if status == http.StatusNotModified {
 		ask.Validators = policy.Validators{URL: nowhere, ETag: `"of the version before"`}
 	}
-	ask.MaxBody = x.rules.MaxBody
+	ask.Timeout, ask.MaxBody = x.rules.Timeout, x.rules.MaxBody
 	client := upstream.New(upstream.WithTransport(described(status, header, body)))
 	defer client.Close()
 	x.answer = client.Poll(ctx, ask)
