@@ -19,6 +19,7 @@ import (
 
 	"github.com/feedpollard/pollard/cache"
 	"github.com/feedpollard/pollard/cache/store"
+	"github.com/feedpollard/pollard/internal/origintest"
 	"github.com/feedpollard/pollard/policy"
 )
 
@@ -63,6 +64,24 @@ func TestBodyThatCannotBeRestoredIsFetchedAgain(t *testing.T) {
 			}
 		})
 	}
+}
+
+// Readers do not wait a week for the lost version of a show that is complete.
+func TestLostVersionOfACompleteShow(t *testing.T) {
+	bubble(t, "", func(t *testing.T) {
+		g := newGateway(t, func(policy.Ask) policy.Answer {
+			return ok(origintest.Document{Entries: 2, Extra: "<itunes:complete>yes</itunes:complete>"}.String(), "ETag", `"v"`)
+		}).open()
+		g.get(feedURL)
+		g.restart() // nothing is in memory
+		g.store.damage(nil, func(b *store.Body) error { b.Data = nil; return nil })
+		if w := g.get(feedURL); w.Code != http.StatusServiceUnavailable {
+			t.Errorf("got %d", w.Code)
+		}
+		g.store.damage(nil, nil)
+		time.Sleep(time.Hour)
+		wantBody(t, g.get(feedURL), 200, "Entry 2")
+	})
 }
 
 // A store that is out of order says nothing about the version that it has.

@@ -259,9 +259,6 @@ func (f *Feed) stateFrom(r store.Record, old *feedstate.State) *feedstate.State 
 // the pauses that its origin has asked for allow.
 func (f *Feed) dropVersion(s *feedstate.State) {
 	s.DropVersion()
-	if s.Feed.History.Hints.Complete || s.Feed.History.Hints.Expired {
-		return
-	}
 	floor := f.rules().MinInterval - f.cache.now().Sub(s.Last.At)
 	s.Due = min(s.Due, max(s.NotBefore, f.cache.elapsed()+max(0, floor)))
 }
