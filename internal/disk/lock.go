@@ -7,8 +7,9 @@ package disk
 
 import (
 	"errors"
-	"os"
 	"time"
+
+	"github.com/gofrs/flock"
 )
 
 // ErrLocked reports that another process has locked a file.
@@ -17,17 +18,18 @@ var ErrLocked = errors.New("another process has locked it")
 // Lock locks a file, which it creates if necessary, and returns a function that unlocks it.
 // If another process has locked it, Lock waits for some time, and then returns [ErrLocked].
 func Lock(path string, wait time.Duration) (unlock func() error, err error) {
-	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
-	if err != nil {
-		return nil, err
-	}
+	lock := flock.New(path)
 	const pause = 50 * time.Millisecond
-	for err = tryLock(file); errors.Is(err, ErrLocked) && wait > 0; err = tryLock(file) {
+	locked, err := lock.TryLock()
+	for ; err == nil && !locked && wait > 0; locked, err = lock.TryLock() {
 		time.Sleep(pause)
 		wait -= pause
 	}
-	if err != nil {
-		return nil, errors.Join(err, file.Close())
+	if err == nil && !locked {
+		err = ErrLocked
 	}
-	return file.Close, nil
+	if err != nil {
+		return nil, err
+	}
+	return lock.Unlock, nil
 }
