@@ -21,14 +21,16 @@ func ParseHost(host string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	host = strings.ToLower(host)
 	if strings.ContainsFunc(host, func(r rune) bool { return r >= utf8.RuneSelf }) {
-		ascii, err := idna.Lookup.ToASCII(host) // RFC 5891 section 5
+		// RFC 5891 section 5. This maps letters to lower case too. To strings.ToLower, \u0130 would be an i, and
+		// the name another one.
+		ascii, err := idna.Lookup.ToASCII(host)
 		if err != nil {
 			return "", invalid("its host is no valid international domain name")
 		}
 		host = ascii
 	}
+	host = strings.ToLower(host)
 	if address, ok := strings.CutPrefix(host, "["); ok {
 		ip, err := netip.ParseAddr(strings.TrimSuffix(address, "]"))
 		if err != nil || !ip.Is6() || ip.Zone() != "" {
@@ -56,13 +58,13 @@ func ParseHost(host string) (string, error) {
 // unescapeHost removes escapes from a host (RFC 3986 section 3.2.2), with or without a port. Some programs
 // escape the brackets of an IPv6 address as well.
 func unescapeHost(host string) (string, error) {
-	if !strings.Contains(host, "%") {
-		return host, nil
-	}
 	plain, err := url.PathUnescape(host)
-	if err != nil || strings.Contains(plain, "%") {
+	switch {
+	case err != nil || strings.Contains(plain, "%"):
 		// A zone (RFC 6874) means something on one machine only.
 		return "", invalid("its host is an address with a zone, or badly escaped")
+	case !utf8.ValidString(host) || !utf8.ValidString(plain):
+		return "", invalid("its host is no valid international domain name")
 	}
 	return plain, nil
 }
