@@ -7,7 +7,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 )
@@ -55,54 +54,5 @@ func TestHealthOfTheContainer(t *testing.T) {
 		if !strings.Contains(string(text), `"/usr/bin/pollard", "feeds", "health"]`) {
 			t.Errorf("%s does not ask for health", file)
 		}
-	}
-}
-
-// Goreleaser packs the files that packaging/build packs, but for the binary, which
-// goreleaser adds by itself.
-func TestReleasesInstallTheSame(t *testing.T) {
-	contents := func(path string) []string {
-		t.Helper()
-		text, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		_, after, found := strings.Cut(string(text), "contents:\n")
-		list, _, ended := strings.Cut(after, "scripts:\n")
-		if !found || !ended {
-			t.Fatalf("%s has no contents before its scripts", path)
-		}
-		var entries []string
-		for entry := range strings.SplitSeq(list, "- src: ") {
-			entries = append(entries, strings.Join(strings.Fields(entry), " "))
-		}
-		return entries[1:]
-	}
-	built, released := contents("nfpm.yaml"), contents("../.goreleaser.yaml")
-	if len(built) < 5 || !slices.Equal(built[1:], released) {
-		t.Errorf("nfpm.yaml installs\n%s\nand .goreleaser.yaml\n%s", strings.Join(built[1:], "\n"), strings.Join(released, "\n"))
-	}
-}
-
-// Releases are for systems that .ci/run looks at.
-func TestReleasesAreForCheckedSystems(t *testing.T) {
-	release, err := os.ReadFile("../.goreleaser.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
-	run, err := os.ReadFile("../.ci/run")
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, after, _ := strings.Cut(string(release), "    goos:\n")
-	list, _, found := strings.Cut(after, "    goarch:\n")
-	systems := strings.Fields(strings.ReplaceAll(list, "- ", ""))
-	for _, system := range systems {
-		if !strings.Contains(string(run), " "+system+"/") {
-			t.Errorf(".ci/run does not vet for %s", system)
-		}
-	}
-	if !found || len(systems) < 3 {
-		t.Errorf("releases are for %q", systems)
 	}
 }
