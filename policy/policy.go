@@ -213,7 +213,7 @@ type Failure string
 // The classes of failure. Their texts appear in logs, records and explanations.
 const (
 	FailureNone        Failure = ""
-	FailureNotStarted  Failure = "not-started"  // nothing was sent: the slot came too late or the gateway is closing
+	FailureNotStarted  Failure = "not-started"  // nothing was sent: the slot came too late, the gateway is closing, or a certificate is not yet valid by the clock here
 	FailureHeld        Failure = "held"         // a redirect led to a host whose turn came too late
 	FailureMoved       Failure = "moved"        // a permanent redirect: the feed is at the URL of the last of Moves
 	FailureDNS         Failure = "dns"          // the host has no address, or the lookup took too long

@@ -18,6 +18,7 @@ import (
 	"os"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/feedpollard/pollard/internal/feedurl"
 	"github.com/feedpollard/pollard/policy"
@@ -55,6 +56,8 @@ func failureOf(ctx context.Context, at phase, asked bool, err error) (policy.Fai
 		return policy.FailureDNS, plain("looking up the address"+reason(err), err)
 	case has[tls.RecordHeaderError](err):
 		return policy.FailureTLS, plain("the server does not speak TLS on this port: try http://", err)
+	case notYetValid(err): // the clock here may be wrong, as of a machine that was just booted: it is tried again soon
+		return policy.FailureNotStarted, plain("the certificate is not yet valid by the clock of this machine"+reason(err), err)
 	case at == phaseHandshake && isClosed(err):
 		return policy.FailureConnect, plain("connection closed in the TLS handshake"+reason(err), err)
 	case at == phaseHandshake || has[*tls.CertificateVerificationError](err):
@@ -65,6 +68,12 @@ func failureOf(ctx context.Context, at phase, asked bool, err error) (policy.Fai
 		return policy.FailureConnect, plain("connection closed without an answer"+reason(err), err)
 	}
 	return policy.FailureProtocol, plain("no valid HTTP answer"+cmp.Or(reason(err), mistake(err)), err)
+}
+
+// notYetValid reports whether a certificate is valid later only.
+func notYetValid(err error) bool {
+	invalid, ok := errors.AsType[x509.CertificateInvalidError](err)
+	return ok && invalid.Reason == x509.Expired && invalid.Cert != nil && time.Now().Before(invalid.Cert.NotBefore)
 }
 
 // unknownAuthority says what to do about a certificate that no known authority has signed, after a colon. It is

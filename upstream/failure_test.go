@@ -240,20 +240,41 @@ func TestUnknownAuthorities(t *testing.T) {
 		{"signed by itself", [][]byte{root.Raw}, rootKey, unknown},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			s := httptest.NewUnstartedServer(http.NotFoundHandler())
-			s.Config.ErrorLog = log.New(io.Discard, "", 0)
-			s.TLS = &tls.Config{Certificates: []tls.Certificate{{Certificate: tt.chain, PrivateKey: tt.key}}}
-			s.StartTLS()
-			defer s.Close()
-			c := New()
-			defer c.Close()
-			c.Apply(Settings{Private: loopback})
-			a := c.Poll(t.Context(), ask(s.URL))
+			a := pollTLS(t, tt.chain, tt.key)
 			if a.Failure != policy.FailureTLS || !strings.Contains(errorText(a.Err), tt.want) {
 				t.Errorf("failure %q: %v, want %q in it", a.Failure, a.Err, tt.want)
 			}
 		})
 	}
+}
+
+// A certificate that is not yet valid says that a clock is wrong, perhaps that of a machine that was just booted: the poll counts as
+// one that sent nothing, and is tried again soon. One that has expired is the site's failure.
+func TestCertificateNotYetValid(t *testing.T) {
+	for from, want := range map[time.Duration]policy.Failure{time.Hour: policy.FailureNotStarted, -3 * time.Hour: policy.FailureTLS} {
+		now := time.Now()
+		c, key := signed(t, &x509.Certificate{
+			SerialNumber: big.NewInt(1), NotBefore: now.Add(from), NotAfter: now.Add(from + 2*time.Hour), IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
+		}, nil, nil)
+		a := pollTLS(t, [][]byte{c.Raw}, key)
+		if a.Failure != want || a.Unsent() != (from > 0) || from > 0 && !strings.Contains(errorText(a.Err), "not yet valid by the clock of this machine: x509") {
+			t.Errorf("valid in %v: %q, unsent %v: %v", from, a.Failure, a.Unsent(), a.Err)
+		}
+	}
+}
+
+// pollTLS polls a server on loopback that has a certificate.
+func pollTLS(t *testing.T, chain [][]byte, key *ecdsa.PrivateKey) policy.Answer {
+	t.Helper()
+	s := httptest.NewUnstartedServer(http.NotFoundHandler())
+	s.Config.ErrorLog = log.New(io.Discard, "", 0)
+	s.TLS = &tls.Config{Certificates: []tls.Certificate{{Certificate: chain, PrivateKey: key}}}
+	s.StartTLS()
+	defer s.Close()
+	c := New()
+	defer c.Close()
+	c.Apply(Settings{Private: loopback})
+	return c.Poll(t.Context(), ask(s.URL))
 }
 
 // What is wrong with the file of SSL_CERT_FILE is said, without its name, which readers would see.
@@ -278,16 +299,22 @@ func TestOwnAuthority(t *testing.T) {
 // certificate returns a certificate for 127.0.0.1 that a parent has signed; nil: itself.
 func certificate(t *testing.T, name string, parent *x509.Certificate, parentKey *ecdsa.PrivateKey, issuerURL string) (*x509.Certificate, *ecdsa.PrivateKey) {
 	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
 	template := &x509.Certificate{
 		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: name}, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
 		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, IsCA: name != "site", BasicConstraintsValid: true,
 	}
 	if issuerURL != "" {
 		template.IssuingCertificateURL = []string{issuerURL}
+	}
+	return signed(t, template, parent, parentKey)
+}
+
+// signed returns the certificate of a template that a parent has signed; nil: itself.
+func signed(t *testing.T, template, parent *x509.Certificate, parentKey *ecdsa.PrivateKey) (*x509.Certificate, *ecdsa.PrivateKey) {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
 	}
 	if parent == nil {
 		parent, parentKey = template, key

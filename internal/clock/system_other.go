@@ -10,4 +10,5 @@ import "time"
 // boot names this process, as the time since the machine was booted is not known.
 func boot() string { return start.String() }
 
-func sinceBoot() time.Duration { return time.Since(start) }
+// sinceBoot counts from a moment before this process: when the machine was booted is not known, and not just now for certain.
+func sinceBoot() time.Duration { return time.Hour + time.Since(start) }

@@ -5,7 +5,10 @@ package sqlite
 
 import (
 	"fmt"
+	"math/rand/v2"
+	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/feedpollard/pollard/cache/store"
@@ -16,6 +19,7 @@ const year = 365 * 24 * time.Hour
 
 // fake is a machine: its wall clock, and the time since it was booted.
 type fake struct {
+	mu    sync.Mutex // guards what follows: the store reads it now and then
 	wall  time.Duration
 	since time.Duration
 	boots int
@@ -23,9 +27,17 @@ type fake struct {
 
 func newFake() *fake { return &fake{wall: time.Duration(start.UnixNano())} }
 
-func (f *fake) pass(d time.Duration) { f.wall, f.since = f.wall+d, f.since+d }
+func (f *fake) pass(d time.Duration) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.wall, f.since = f.wall+d, f.since+d
+}
 
-func (f *fake) set(step time.Duration) { f.wall += step }
+func (f *fake) set(step time.Duration) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.wall += step
+}
 
 // reboot is time in which no process runs, at whose end the machine is booted.
 func (f *fake) reboot(d time.Duration) {
@@ -34,6 +46,8 @@ func (f *fake) reboot(d time.Duration) {
 }
 
 func (f *fake) moment() Reading {
+	f.mu.Lock()
+	defer f.mu.Unlock()
 	return Reading{Wall: time.Unix(0, int64(f.wall)), Since: f.since, Boot: fmt.Sprint("boot ", f.boots)}
 }
 
@@ -170,6 +184,176 @@ func TestBootAYearAhead(t *testing.T) {
 		if !m.poll() {
 			t.Error("not polled")
 		}
+	})
+}
+
+// lateMachine runs a test on a machine that has no clock of its own: it was off, and was booted with the clock of its shutdown,
+// or in 1970. The feeds were polled ten minutes before the shutdown. They are due after an hour; one and its site were told to wait, for longer.
+func lateMachine(t *testing.T, bootedAt time.Duration, test func(m *machine)) {
+	synctest.Test(t, func(t *testing.T) {
+		onMachine(t, func(m *machine) {
+			m.ask(0, nil)
+			m.ask(1, func(o *store.Outcome) { o.NotBefore, o.In = 20*time.Hour, 20*time.Hour })
+			m.ask(2, nil)
+			mustDo(t, m.s.Restore(t.Context(), []store.Saved{{Pause: &store.Pause{Site: "refuses.test", For: 10 * time.Hour}}}))
+			m.ask(3, func(o *store.Outcome) { o.In = 10 * 24 * time.Hour })
+			m.pass(10 * time.Minute)
+			mustDo(t, m.s.Close())
+			m.reboot(0)
+			if bootedAt >= 0 {
+				m.wall = bootedAt
+			}
+			m.start()
+			synctest.Wait()
+			test(m)
+		})
+	})
+}
+
+// ask claims a feed, with a site of its own or one that refuses, and commits that it is due in an hour if the claim is granted.
+func (m *machine) ask(n int, change func(*store.Outcome)) store.Lease {
+	m.t.Helper()
+	site := map[bool]string{true: "refuses.test"}[n == 2]
+	l := storetest.Ask(m.t, m.s, store.Claim{ID: numbered(n), URL: urlOf(n), Own: true, Hold: 2 * time.Hour, Host: store.Host{Site: site}})
+	if l.Denied == "" {
+		o := storetest.Outcome(l, storetest.Text(1, "x"))
+		if o.In = time.Hour; change != nil {
+			change(&o)
+		}
+		storetest.Commit(m.t, m.s, o)
+	}
+	return l
+}
+
+// learn has the network tell the time. The store looks at the clock soon after.
+func (m *machine) learn(step time.Duration) {
+	m.set(step)
+	time.Sleep(3 * followEvery)
+	synctest.Wait()
+}
+
+// waits expects that a feed is not due before a time has passed.
+func (m *machine) waits(when string, n int, want time.Duration) {
+	m.t.Helper()
+	if l := m.ask(n, nil); l.Denied == "" || (l.Wait-want).Abs() > 2*time.Minute {
+		m.t.Errorf("%s: feed %d is denied %q for %v, want %v", when, n, l.Denied, l.Wait, want)
+	}
+}
+
+// TestTimeAfterBoot has a machine learn the time soon after it was booted, when a feed was polled and another one was told to wait. The time that
+// it was off has passed for feeds that were polled before, and for nothing else.
+func TestTimeAfterBoot(t *testing.T) {
+	const off = 25 * 24 * time.Hour
+	lateMachine(t, -1, func(m *machine) {
+		m.waits("booted", 0, 50*time.Minute)
+		m.ask(7, func(o *store.Outcome) {
+			o.Hops = map[store.ID]time.Duration{numbered(8): 30 * time.Hour}
+		})
+		storetest.Grant(m.t, m.s, store.Claim{ID: numbered(6), URL: urlOf(6), Own: true, Hold: 3 * time.Hour}) // its poll is under way
+		mustDo(m.t, m.s.Restore(m.t.Context(), []store.Saved{{Record: store.Record{ID: numbered(5), URL: urlOf(5), Polled: 40 * time.Minute, In: 20 * time.Minute}}}))
+		m.pass(6 * time.Second)
+		m.learn(off)
+		for _, when := range []string{"told the time", "killed", "told another time"} {
+			switch when {
+			case "killed":
+				m.restart(false, time.Second)
+			case "told another time":
+				m.learn(off)
+			}
+			m.waits(when, 7, time.Hour)
+			m.waits(when, 6, 3*time.Hour)
+			m.waits(when, 5, 20*time.Minute)
+			m.waits(when, 3, (10-7)*24*time.Hour-10*time.Minute)
+			m.waits(when, 8, 30*time.Hour)
+			m.waits(when, 1, 20*time.Hour-10*time.Minute)
+			if l := m.ask(2, nil); l.Denied != store.DeniedPaused {
+				m.t.Errorf("%s: a site that refuses is asked: %+v", when, l)
+			}
+			if l := m.ask(0, nil); (l.Denied == "") != (when == "told the time") {
+				m.t.Errorf("%s: %+v", when, l)
+			}
+			if r, err := m.s.Lookup(m.t.Context(), []store.ID{numbered(0), numbered(7)}); err != nil || len(r) != 2 || r[0].Version != 1 || r[1].Version != 1 || r[1].Polled > time.Minute {
+				m.t.Errorf("%s: %+v, %v", when, r, err)
+			}
+		}
+		m.pass(time.Hour + time.Minute)
+		if l := m.ask(7, nil); l.Denied != "" {
+			m.t.Errorf("an hour later: %+v", l)
+		}
+	})
+	lateMachine(t, 0, func(m *machine) { // in 1970
+		m.pass(time.Minute)
+		m.learn(time.Duration(start.UnixNano()) + 15*time.Minute) // it was off for a few minutes
+		m.waits("off for a few minutes", 0, 45*time.Minute)
+		m.learn(-time.Hour)
+		m.learn(time.Hour)
+		m.waits("set back and forth", 0, 45*time.Minute)
+	})
+	lateMachine(t, 0, func(m *machine) {
+		m.restart(true, time.Minute)
+		m.learn(time.Duration(start.UnixNano()) + 15*time.Minute)
+		m.waits("started twice in 1970", 0, 49*time.Minute)
+	})
+	lateMachine(t, -1, func(m *machine) {
+		m.pass(young + time.Minute)
+		m.learn(off)
+		m.waits("told the time too late", 0, 34*time.Minute)
+	})
+}
+
+// TestLossAfterBoot has the file of a store set aside soon after the machine was booted. Then it learns the time: feeds wait all the same.
+func TestLossAfterBoot(t *testing.T) {
+	lateMachine(t, -1, func(m *machine) {
+		mustDo(m.t, m.s.database.outside(m.t.Context(), func(*connection) error { return m.s.database.recordLoss() }))
+		m.learn(30 * 24 * time.Hour)
+		m.waits("a feed that is new to the store", 9, 2*time.Hour)
+	})
+}
+
+// TestPollsAfterBoot boots, sets the clock, kills and waits in any order. In one life of the machine no feed is polled twice within its hour, whatever
+// the clock shows.
+func TestPollsAfterBoot(t *testing.T) {
+	random := rand.New(rand.NewPCG(2026, 11))
+	synctest.Test(t, func(t *testing.T) {
+		onMachine(t, func(m *machine) {
+			polled := make(map[int]time.Duration)
+			followed, events := 0, 150
+			if testing.Short() {
+				events = 60
+			}
+			for range events {
+				switch random.IntN(8) {
+				case 0:
+					m.restart(random.IntN(2) == 0, time.Second)
+				case 1, 2:
+					mustDo(t, m.s.Close())
+					m.reboot(time.Duration(random.Int64N(int64(48 * time.Hour))))
+					m.set(-time.Duration(random.Int64N(int64(48 * time.Hour))))
+					clear(polled)
+					m.start()
+				case 3, 4:
+					before := m.s.database.scale.now()
+					m.learn(time.Duration(random.Int64N(int64(60*time.Hour))) - 12*time.Hour)
+					if m.s.database.scale.now().Sub(before) > time.Minute {
+						followed++
+					}
+				default:
+					m.pass(time.Duration(random.Int64N(int64(10 * time.Minute))))
+				}
+				for n := range 3 {
+					if random.IntN(2) > 0 || m.ask(n+20, nil).Denied != "" {
+						continue
+					}
+					if at, known := polled[n]; known && m.since-at < time.Hour {
+						t.Fatalf("feed %d was polled %v after the boot and %v after it", n, at, m.since)
+					}
+					polled[n] = m.since
+				}
+			}
+			if followed < events/15 {
+				t.Errorf("the clock was followed %d times", followed)
+			}
+		})
 	})
 }
 

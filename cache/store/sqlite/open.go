@@ -230,8 +230,10 @@ func (d *database) load() error {
 // store may just have been polled.
 func (d *database) recordLoss() error {
 	d.lost = d.scale.now()
-	return d.explain(d.writer.exec(`insert into meta (key, value) values ('lost', ?1) on conflict (key) do update set value = excluded.value`, strconv.FormatInt(int64(d.lost), 10)))
+	return d.explain(d.writer.exec(saveLoss, strconv.FormatInt(int64(d.lost), 10)))
 }
+
+const saveLoss = `insert into meta (key, value) values ('lost', ?1) on conflict (key) do update set value = excluded.value`
 
 // process is the row of that table.
 type process struct {
@@ -315,6 +317,11 @@ func (d *database) start() {
 	d.background.Go(func() {
 		if err := d.look(background); err != nil && background.Err() == nil {
 			d.log.Error("the store could not be checked", zap.Error(err))
+		}
+	})
+	d.background.Go(func() {
+		if err := d.followClock(background); err != nil && background.Err() == nil {
+			d.log.Error("the store does not follow the clock of the machine", zap.Error(err))
 		}
 	})
 	go d.runWriter()

@@ -209,6 +209,10 @@ func (d *database) stamp(c *connection, open bool) error {
 	if p.open == last.open && since < time.Minute && (p.at.Wall.Sub(last.at.Wall)-since).Abs() < time.Second {
 		return nil
 	}
+	return d.writeStamp(c, p)
+}
+
+func (d *database) writeStamp(c *connection, p process) error {
 	d.stamped = p
 	return c.exec(`update process set token = ?1, scale = ?2, wall = ?3, since = ?4, boot = ?5, open = ?6, sum = ?7`,
 		p.token, int64(p.at.scale), p.at.Wall.UnixNano(), int64(p.at.Since), p.at.Boot, p.open, p.sum())
