@@ -64,6 +64,10 @@ func claim(tx Tx, claims []Claim) ([]Lease, error) {
 			f.begin(now, lost, c.URL, c.Hold)
 			changed[c.ID] = true
 		}
+		if f.known && f.last < lost { // it may have been polled until then
+			f.last, f.next = lost, max(f.next, lost.Add(min(c.Hold, longestNext)))
+			changed[c.ID] = true
+		}
 		if f.earlier {
 			f.moveTo(now, c.Host.Site, s, before[c.ID])
 			changed[c.ID] = true

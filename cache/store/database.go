@@ -105,6 +105,15 @@ func (d *Database) Watch(ctx context.Context, see func(Change) error) error {
 	return d.driver.Watch(ctx, see)
 }
 
+// Lost returns how long ago records were lost, as the file of an SQLite store was damaged; -1 if none were.
+func (d *Database) Lost(ctx context.Context) (ago time.Duration, err error) {
+	return read(ctx, d, func(tx Tx) (time.Duration, error) {
+		lost := Never
+		err := tx.Query(`select cast(value as bigint) from meta where key = 'lost'`, one(), func(_ int, row Row) error { return row.Scan((*int64)(&lost)) })
+		return lost.ago(tx.Now()), err
+	})
+}
+
 // Close implements [Store].
 func (d *Database) Close() error { return d.driver.Close() }
 

@@ -142,7 +142,7 @@ func openStore(ctx context.Context, module poller.Store, create bool, stderr io.
 	case errors.Is(err, store.ErrLocked):
 		err = fmt.Errorf("%s is in use by another process: stop that one before (%w)", module, err)
 	case errors.Is(err, fs.ErrPermission):
-		err = fmt.Errorf("%s belongs to another user: run this with sudo (%w)", module, err)
+		err = fmt.Errorf("this user may not open %s: if it is another's, run this with sudo (%w)", module, err)
 	}
 	if err != nil {
 		return nil, err

@@ -42,6 +42,7 @@ func (e *engineSource) Trouble(v *Viewer) status.Trouble {
 	if _, c := poller.Running(); c != nil {
 		all := c.Trouble()
 		shown = status.Trouble{Offline: all.Offline, StoreAway: all.StoreAway, OfflineSince: all.OfflineSince, StoreAwaySince: all.StoreAwaySince}
+		shown.StoreDamaged = e.engine.StoreDamaged()
 	}
 	if e.shield != "" {
 		shown.Proxies = e.engine.Limiter.Proxies(v.shownKey)

@@ -251,7 +251,9 @@ type stats struct {
 }
 
 func showStats(w http.ResponseWriter, r *http.Request, e *Engine, c *cache.Cache) error {
-	return writeJSON(w, stats{Version: Version(), Store: e.Store(), Summary: c.Summary(r.Context())})
+	s := stats{Version: Version(), Store: e.Store(), Summary: c.Summary(r.Context())}
+	s.StoreDamaged = e.StoreDamaged()
+	return writeJSON(w, s)
 }
 
 // maxForm is the largest form accepted, in bytes.

@@ -4,9 +4,12 @@
 package poller_test
 
 import (
+	"bytes"
 	"encoding/json"
 	"net/http"
 	"net/url"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -15,6 +18,7 @@ import (
 	_ "github.com/feedpollard/pollard/caddymodule/gateway"
 	"github.com/feedpollard/pollard/caddymodule/internal/stage"
 	"github.com/feedpollard/pollard/caddymodule/poller"
+	"github.com/feedpollard/pollard/internal/loopback"
 	"github.com/feedpollard/pollard/upstream"
 )
 
@@ -43,6 +47,38 @@ func TestAdminWhileTheStoreIsOpened(t *testing.T) {
 			t.Errorf("%s: %d %s", target, status, text)
 		}
 	}
+}
+
+// When the file of the store was damaged and has been set aside, statistics and pages say so, also after another start.
+func TestDamagedStoreIsTold(t *testing.T) {
+	at := loopback.FreeAddress(t)
+	sites := "http://" + at + " {\nbind 127.0.0.1\nfeed_gateway\n}\n"
+	stage.RunInstance(t, "", sites, func(s *stage.Stage, _ string) {
+		told := func() (inStats, onPage bool) {
+			t.Helper()
+			_, text := stage.Call(t, "GET", "/pollard/stats")
+			page := stage.Get(t, "http://"+at+"/-/feeds", stage.Home)
+			if page.Code != http.StatusOK {
+				t.Fatalf("the page: %d %s", page.Code, page.Body)
+			}
+			return strings.Contains(text, `"store_damaged": "`), strings.Contains(page.Body.String(), "Stored feeds are missing")
+		}
+		if inStats, onPage := told(); inStats || onPage {
+			t.Errorf("of a new store: in statistics %v, on the page %v", inStats, onPage)
+		}
+		s.Stop()
+		if err := os.WriteFile(filepath.Join(s.Dir, "feeds.sqlite"), bytes.Repeat([]byte("noise"), 1000), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		for range 2 {
+			s.Load(sites)
+			if inStats, onPage := told(); !inStats || !onPage {
+				t.Errorf("in statistics %v, on the page %v", inStats, onPage)
+			}
+			s.Stop()
+		}
+		s.Load(sites)
+	})
 }
 
 func TestAdmin(t *testing.T) {

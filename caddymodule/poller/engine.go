@@ -48,6 +48,7 @@ type Engine struct {
 	app   atomic.Pointer[App]         // of the configuration in force; nil before the first start
 	cache atomic.Pointer[cache.Cache] // nil before the first start and after the end
 	ready chan struct{}               // closed when cache is set for the first time
+	lost  time.Time                   // when the file of the store was found damaged; set before cache
 	taken atomic.Int64                // when an app took it over last, in Unix nanoseconds
 
 	mu    sync.Mutex // guards the fields below
@@ -204,6 +205,9 @@ func (e *Engine) open(a *App) error {
 	if err != nil {
 		return errors.Join(fmt.Errorf("opening the cache: %w", err), store.Close())
 	}
+	if ago, err := store.Lost(context.Background()); err == nil && ago >= 0 { // after an error, readers hear that the store is away
+		e.lost = time.Now().Add(-ago)
+	}
 	e.store, e.memory = store, a.Memory
 	e.app.Store(a)                                               // before the first request
 	e.counters.open(context.Background(), store, e.parts.node()) // before the first reader
@@ -212,6 +216,15 @@ func (e *Engine) open(a *App) error {
 		close(e.ready)
 	}
 	return nil
+}
+
+// StoreDamaged returns when the file of the store was found damaged when it was opened; zero if that was more than a week ago, or
+// never.
+func (e *Engine) StoreDamaged() time.Time {
+	if time.Since(e.lost) > 7*24*time.Hour {
+		return time.Time{}
+	}
+	return e.lost.UTC()
 }
 
 // Crowded reports whether strangers cannot add feeds, as the store has no room.

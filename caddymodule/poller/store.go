@@ -11,6 +11,7 @@ import (
 	"io"
 	"path/filepath"
 	"syscall"
+	"time"
 
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
@@ -43,6 +44,8 @@ type Store interface {
 type Database interface {
 	store.Store
 	store.Counters
+	// Lost returns how long ago records were lost with a damaged file; -1 if none were.
+	Lost(context.Context) (ago time.Duration, err error)
 	io.Closer
 }
 

@@ -43,3 +43,13 @@ func KeepOwner(dir, pattern string) func() error {
 		return err
 	}
 }
+
+// Owns reports whether a file or directory belongs to the user of this process.
+func Owns(path string) bool {
+	info, err := os.Stat(path)
+	if err != nil {
+		return false
+	}
+	owner, ok := info.Sys().(*syscall.Stat_t)
+	return ok && int(owner.Uid) == os.Geteuid()
+}

@@ -26,6 +26,7 @@ type Trouble struct {
 
 	OfflineSince   time.Time `json:"offline_since,omitzero"`
 	StoreAwaySince time.Time `json:"store_away_since,omitzero"`
+	StoreDamaged   time.Time `json:"store_damaged,omitzero"` // when its file was found damaged, if that was in the last week
 
 	// Proxies are addresses that send X-Forwarded-For for several clients, of a shield with
 	// defend. Caddy's trusted_proxies does not name them.
@@ -43,6 +44,9 @@ func (t Trouble) Notices(now time.Time, in *time.Location) (list []Reason) {
 	}
 	if t.StoreAway {
 		add(t.StoreAwaySince, "The store cannot be reached", "%s, so nothing is polled; readers get what is in memory. The log says more.", bracketed(t.Outage))
+	}
+	if !t.StoreDamaged.IsZero() {
+		add(t.StoreDamaged, "Stored feeds are missing", ", as the file of the store was damaged: each is fetched again when its min_interval has passed. The log says more.")
 	}
 	if t.Offline {
 		add(t.OfflineSince, "No site can be reached", "; readers get what is stored. Polls go on when the network is back.")

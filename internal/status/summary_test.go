@@ -42,6 +42,8 @@ func TestNotices(t *testing.T) {
 		{Trouble{StoreAway: true, StoreAwaySince: since, Outage: "disk I/O error", DiskShort: true}, []string{
 			"The store cannot be reached since 10:00 UTC (disk I/O error), so nothing is polled; readers get what is in memory. The log says more.",
 			"The disk is nearly full, so new feeds are not stored: they are served from memory. What is stored stays."}},
+		{Trouble{StoreDamaged: since}, []string{
+			"Stored feeds are missing since 10:00 UTC, as the file of the store was damaged: each is fetched again when its min_interval has passed. The log says more."}},
 		{Trouble{DiskOver: 3e9}, []string{"The configured feeds take 3.0 GB more than the line disk allows, so no other feed is stored."}},
 	} {
 		var got []string

@@ -6,9 +6,11 @@ package postgres_test
 import (
 	"compress/gzip"
 	"context"
+	"flag"
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -19,6 +21,7 @@ import (
 
 	"github.com/feedpollard/pollard/cache/store"
 	"github.com/feedpollard/pollard/cache/store/postgres"
+	"github.com/feedpollard/pollard/cache/store/sqlite"
 	"github.com/feedpollard/pollard/cache/store/storetest"
 )
 
@@ -153,6 +156,98 @@ func TestBringUpFromVersion2(t *testing.T) {
 		if _, err := connect(t, url).Exec(t.Context(), sql); err == nil {
 			t.Errorf("%s works", sql)
 		}
+	}
+}
+
+var update = flag.Bool("update", false, "make the golden dump of the present version of the tables again")
+
+// makeDump makes the golden dump of the present version: the feeds of the golden SQLite store, with a poll under way.
+func makeDump(t *testing.T) {
+	dir := t.TempDir()
+	unpack := func(from, to string) {
+		packed, err := os.Open(from)
+		must(t, err)
+		defer packed.Close()
+		z, err := gzip.NewReader(packed)
+		must(t, err)
+		data, err := io.ReadAll(z)
+		must(t, err, os.WriteFile(to, data, 0o600))
+	}
+	unpack(fmt.Sprintf("../sqlite/testdata/version%d-closed.sqlite.gz", store.Version), filepath.Join(dir, "feeds.sqlite"))
+	from, err := sqlite.Open(dir, sqlite.Options{})
+	must(t, err)
+	defer from.Close()
+	url := server(t).Database(t)
+	s := open(t, url)
+	for _, forgotten := range []bool{false, true} {
+		for page, err := range store.Pages(t.Context(), from, 100, forgotten) {
+			must(t, err)
+			var saved []store.Saved
+			for _, r := range page {
+				one := store.Saved{Record: r}
+				if r.Version != 0 {
+					b, err := store.ReadBody(t.Context(), from, r.ID)
+					must(t, err)
+					one.Body = &b
+				}
+				saved = append(saved, one)
+			}
+			must(t, s.Restore(t.Context(), saved))
+		}
+	}
+	pauses, err := from.Pauses(t.Context())
+	must(t, err)
+	for _, p := range pauses {
+		must(t, s.Restore(t.Context(), []store.Saved{{Pause: &p}}))
+	}
+	storetest.Grant(t, s, configured(1))
+	dump, err := os.ReadFile(server(t).Dump(t, url))
+	must(t, err)
+	f, err := os.Create(fmt.Sprintf("testdata/version%d.sql.gz", store.Version))
+	must(t, err)
+	z, err := gzip.NewWriterLevel(f, gzip.BestCompression)
+	must(t, err)
+	_, err = z.Write(dump)
+	must(t, err, z.Close(), f.Close())
+}
+
+// TestGoldenDump opens the dump of the present version. Nothing has changed: each feed that has a version has its body, and the
+// poll that was under way is not made again.
+func TestGoldenDump(t *testing.T) {
+	if *update {
+		makeDump(t)
+	}
+	if _, err := os.Stat(fmt.Sprintf("testdata/version%d.sql.gz", store.Version)); err != nil {
+		t.Fatalf("there is no golden dump of the present version: run .ci/golden (%v)", err)
+	}
+	url := ofVersion(t, store.Version)
+	t.Parallel()
+	before := rowsOf(t, url, storetest.RowsOfNow)
+	s := open(t, url)
+	if after := rowsOf(t, url, storetest.RowsOfNow); !slices.Equal(after, before) {
+		t.Error("rows have changed")
+	}
+	feeds, points := 0, 0
+	for page, err := range store.Pages(t.Context(), s, 100, false) {
+		must(t, err)
+		for _, r := range page {
+			if r.Points != "" {
+				points++
+			}
+			if r.Version == 0 {
+				continue
+			}
+			feeds++
+			if b, err := store.ReadBody(t.Context(), s, r.ID); err != nil || b.Version != r.Version {
+				t.Errorf("%s has version %d, and its body is of version %d: %v", r.URL, r.Version, b.Version, err)
+			}
+		}
+	}
+	if feeds < 10 || points != 1 {
+		t.Errorf("%d feeds have a version, %d point to another one", feeds, points)
+	}
+	if l := storetest.Ask(t, s, configured(1)); l.Denied != store.DeniedNotDue {
+		t.Errorf("a poll that was under way is made again: %+v", l)
 	}
 }
 

@@ -6,6 +6,7 @@
 //	feeds.sqlite        the tables, as README.md of package store describes them
 //	feeds.sqlite-wal    what has not been written back to it yet
 //	feeds.sqlite.lock   locked by the process that uses them
+//	feeds.sqlite.open   is there while a process has them open, and after a crash
 //	feeds.sqlite.room   is removed to open them on a disk that is full
 //
 // One goroutine writes. It puts all calls that wait into one transaction, and answers
@@ -90,14 +91,26 @@ func remedy(dir string, err error) error {
 	if noRoom(err) || errors.Is(err, syscall.ENOSPC) {
 		return fmt.Errorf("%w: the disk is full: make room on it", err)
 	}
+	if errors.Is(err, syscall.EROFS) {
+		return fmt.Errorf("%w: mount it so that it can be written, or name another directory with `store sqlite <directory>`", err)
+	}
+	failed, ok := errors.AsType[*fs.PathError](err)
+	if ok && errors.Is(err, fs.ErrPermission) && (disk.Owns(failed.Path) || !exists(failed.Path) && disk.Owns(dir)) {
+		return fmt.Errorf("%w: the directory and its files have to be writable: `chmod -R u+rwX %s`, or name another directory with `store sqlite <directory>`", err, dir)
+	}
 	if user := os.Geteuid(); errors.Is(err, fs.ErrPermission) && user >= 0 { // Windows has no such number
 		return fmt.Errorf("%w: the directory and its files have to belong to the user who runs Pollard, and a run as root leaves files that do not: "+
 			"`sudo chown -R %d %s`, or name another directory with `store sqlite <directory>`", err, user, dir)
 	}
-	if _, ok := errors.AsType[*fs.PathError](err); ok {
+	if ok {
 		return fmt.Errorf("%w: it has to be a directory that the user who runs Pollard may write to: change its owner, or name another one with `store sqlite <directory>`", err)
 	}
 	return err
+}
+
+func exists(path string) bool {
+	_, err := os.Lstat(path)
+	return !errors.Is(err, fs.ErrNotExist)
 }
 
 // Exists reports whether a directory has a store, or may have one that this user cannot see.
@@ -180,10 +193,22 @@ func (d *database) openFile() (err error) {
 	if err := file.Close(); err != nil {
 		return err
 	}
+	dropped, err := walDamaged(d.path + "-wal")
+	if err != nil {
+		return err
+	}
+	left := exists(d.openMark())
 	d.writer, err = connect(d.path, "busy_timeout = 5000", fmt.Sprint("page_size = ", pageSize), "auto_vacuum = incremental",
 		"journal_mode = wal", "synchronous = full", "wal_autocheckpoint = 2000", "journal_size_limit = 67108864")
 	if err == nil {
 		err = d.load()
+	}
+	if err == nil && (dropped || left && !d.checked) {
+		d.log.Error("the write-ahead log of the store is damaged: what was stored last is lost, and no feed is polled before its min_interval has passed",
+			zap.String("file", d.path+"-wal"))
+		if err = d.recordLoss(); err == nil {
+			err = d.writer.exec("pragma wal_checkpoint(truncate)") // what is behind the damage would be taken for that of another one
+		}
 	}
 	if err != nil {
 		if isDamage(err) {
@@ -194,6 +219,9 @@ func (d *database) openFile() (err error) {
 			d.writer = nil
 		}
 		return err
+	}
+	if d.stamp(d.writer, true) != nil || os.WriteFile(d.openMark(), nil, 0o600) != nil { // a full disk
+		d.stamped = process{}
 	}
 	d.readers = make(chan *connection, readers)
 	for range readers {
@@ -208,7 +236,7 @@ func (d *database) openFile() (err error) {
 
 // load reads what the last process left.
 func (d *database) load() error {
-	d.stamped = process{}
+	d.stamped, d.checked = process{}, false
 	fresh, err := d.inspect()
 	if err != nil {
 		return err
@@ -343,6 +371,10 @@ func (d *database) look(ctx context.Context) error {
 	return err
 }
 
+// openMark is a file that exists while a process has the store open and has written so into it. If the store does not know of that,
+// its write-ahead log has been lost.
+func (d *database) openMark() string { return d.path + ".open" }
+
 func (d *database) damagedMark() string { return d.path + ".damaged" }
 
 // condemn has the file set aside when it is opened next.
@@ -372,8 +404,10 @@ func (d *database) setAside() (aside string, err error) {
 			return "", err
 		}
 	}
-	if err := os.Remove(d.damagedMark()); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return "", err
+	for _, mark := range []string{d.openMark(), d.damagedMark()} {
+		if err := os.Remove(mark); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return "", err
+		}
 	}
 	return aside, nil
 }

@@ -433,3 +433,88 @@ func TestPlans(t *testing.T) {
 		t.Errorf("only %d statements were explained", explained)
 	}
 }
+
+// TestLostLog damages the write-ahead log of a store after a kill: all of it, its header, a bit in it. What was polled last is not known to
+// the file then, and no feed is polled again within its interval.
+func TestLostLog(t *testing.T) {
+	const feeds = 12
+	damages := map[string]func(log []byte) []byte{
+		"none":       func(log []byte) []byte { return log },
+		"removed":    func([]byte) []byte { return nil },
+		"empty":      func([]byte) []byte { return []byte{} },
+		"its header": func(log []byte) []byte { log[3] ^= 8; return log },
+		"its sum":    func(log []byte) []byte { log[25] ^= 8; return log },
+		"zeros":      func(log []byte) []byte { clear(log[:len(log)/2]); return log },
+	}
+	for part := range 5 { // not in the last transaction
+		damages[fmt.Sprint("a bit after ", part, " sixths")] = func(log []byte) []byte { log[len(log)*part/6+40] ^= 1; return log }
+	}
+	for name, damage := range damages {
+		for _, fresh := range []bool{true, false} { // the file itself has nothing yet, or feeds that were polled before
+			dir, m := directory(t), newFake()
+			open := func() *Store {
+				s, err := Open(dir, Options{Clocks: m.moment})
+				mustDo(t, err)
+				return s
+			}
+			claim := func(s *Store, n int) store.Lease {
+				return storetest.Ask(t, s, store.Claim{ID: numbered(n), URL: urlOf(n), Hold: time.Hour})
+			}
+			poll := func(feeds int) *Store {
+				s := open()
+				for n := range feeds {
+					o := storetest.Outcome(claim(s, n), storetest.Text(1, "x"))
+					o.In = time.Hour
+					storetest.Commit(t, s, o)
+				}
+				return s
+			}
+			if !fresh {
+				mustDo(t, poll(feeds/2).Close())
+				m.pass(3 * time.Hour)
+			}
+			s := poll(feeds)
+			again := copied(t, dir) // as it is after a kill
+			mustDo(t, s.Close())
+			dir = again
+			path := filepath.Join(dir, fileName+"-wal")
+			log, err := os.ReadFile(path)
+			mustDo(t, err)
+			if log = damage(log); log == nil {
+				mustDo(t, os.Remove(path))
+			} else {
+				mustDo(t, os.WriteFile(path, log, 0o600))
+			}
+			for try := range 2 {
+				s = open()
+				for n := range feeds {
+					if l := claim(s, n); l.Denied == "" {
+						t.Errorf("%s, a new file: %v, opened %d times: feed %d is polled again", name, fresh, try+1, n)
+					}
+				}
+				if ago, err := s.Lost(t.Context()); err != nil || (ago >= 0) != (name != "none") {
+					t.Errorf("%s: records were lost %v ago, %v", name, ago, err)
+				}
+				again := copied(t, dir)
+				mustDo(t, s.Close())
+				dir = again
+			}
+			m.pass(3 * time.Hour)
+			s = open()
+			for n := range feeds {
+				if l := claim(s, n); l.Denied != "" {
+					t.Errorf("%s, three hours later: %+v", name, l)
+				}
+			}
+			mustDo(t, s.Close())
+		}
+	}
+}
+
+// copied copies the files of a store that is in use into another directory.
+func copied(t *testing.T, dir string) string {
+	t.Helper()
+	to := directory(t)
+	mustDo(t, os.CopyFS(to, os.DirFS(dir)))
+	return to
+}

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -408,7 +409,14 @@ func (d *database) end(cleanly bool) (err error) {
 	if cleanly {
 		err = errors.Join(err, d.explain(d.stamp(d.writer, false)))
 	}
-	err = errors.Join(err, d.explain(d.writer.close()), d.unlock())
+	err = errors.Join(err, d.explain(d.writer.close()))
+	if cleanly && err == nil {
+		err = os.Remove(d.openMark())
+		if errors.Is(err, fs.ErrNotExist) {
+			err = nil
+		}
+	}
+	err = errors.Join(err, d.unlock())
 	d.writer = nil
 	return err
 }

@@ -190,10 +190,16 @@ func (c *Cluster) Database(t testing.TB) string {
 func (c *Cluster) Copy(t testing.TB, url string) string {
 	t.Helper()
 	to := c.Database(t)
-	dump := filepath.Join(c.dir, "dump.sql")
-	c.run(t, "pg_dump", "--file", dump, url)
-	c.run(t, "psql", "--quiet", "--set", "ON_ERROR_STOP=1", "--file", dump, to)
+	c.run(t, "psql", "--quiet", "--set", "ON_ERROR_STOP=1", "--file", c.Dump(t, url), to)
 	return to
+}
+
+// Dump writes a dump of a database, and returns its file.
+func (c *Cluster) Dump(t testing.TB, url string) (file string) {
+	t.Helper()
+	file = filepath.Join(c.dir, "dump.sql")
+	c.run(t, "pg_dump", "--no-owner", "--file", file, url)
+	return file
 }
 
 // WriteFile writes a file of the server, such as its pg_hba.conf, and has the server
