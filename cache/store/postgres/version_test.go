@@ -201,7 +201,7 @@ func makeDump(t *testing.T) {
 		must(t, s.Restore(t.Context(), []store.Saved{{Pause: &p}}))
 	}
 	storetest.Grant(t, s, configured(1))
-	dump, err := os.ReadFile(server(t).Dump(t, url))
+	dump, err := os.ReadFile(server(t).Dump(t, url, "--inserts"))
 	must(t, err)
 	f, err := os.Create(fmt.Sprintf("testdata/version%d.sql.gz", store.Version))
 	must(t, err)

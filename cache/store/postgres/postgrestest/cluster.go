@@ -194,11 +194,11 @@ func (c *Cluster) Copy(t testing.TB, url string) string {
 	return to
 }
 
-// Dump writes a dump of a database, and returns its file.
-func (c *Cluster) Dump(t testing.TB, url string) (file string) {
+// Dump writes a dump of a database, and returns its file. Options are those of pg_dump.
+func (c *Cluster) Dump(t testing.TB, url string, options ...string) (file string) {
 	t.Helper()
 	file = filepath.Join(c.dir, "dump.sql")
-	c.run(t, "pg_dump", "--no-owner", "--file", file, url)
+	c.run(t, "pg_dump", append(options, "--no-owner", "--file", file, url)...)
 	return file
 }
 
