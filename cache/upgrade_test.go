@@ -28,7 +28,7 @@ func TestUpgrade(t *testing.T) {
 		g.unpack("version1-" + how)
 		g.rules(policy.DefaultRules())
 		g.open()
-		served := 0
+		served, dated := 0, 0
 		for _, a := range g.accounts() {
 			url := string(a.URL)
 			w := g.get(url)
@@ -41,10 +41,16 @@ func TestUpgrade(t *testing.T) {
 				if again := g.get(url, "If-None-Match", w.Header().Get("ETag")); again.Code != http.StatusNotModified {
 					t.Errorf("%s: %s: %d to its ETag", how, url, again.Code)
 				}
+				if date := w.Header().Get("Last-Modified"); date != "" {
+					dated++
+					if again := g.get(url, "If-Modified-Since", date); again.Code != http.StatusNotModified {
+						t.Errorf("%s: %s: %d to its date", how, url, again.Code)
+					}
+				}
 			}
 		}
-		if served != 23 {
-			t.Errorf("%s: %d feeds were served", how, served)
+		if served != 23 || dated != 23 {
+			t.Errorf("%s: %d feeds were served, %d with a date", how, served, dated)
 		}
 		g.close()
 	}
