@@ -23,6 +23,8 @@ const (
 	maxPaused = 15 * time.Second
 	// claimsAtOnce is how many polls are claimed in one transaction at most.
 	claimsAtOnce = 64
+	// claimsApart is how far apart such transactions are while no reader waits: what comes due in between shares one.
+	claimsApart = 50 * time.Millisecond
 )
 
 // schedule is whose turn it is: the queue, and the polls that wait in it because a reader or a poke wants them.
@@ -32,6 +34,7 @@ type schedule struct {
 	queue  *queue.Queue
 	polls  map[store.ID]*queued
 	pauses map[pausedFeeds]pause
+	round  time.Duration // no turn is taken before, unless a reader waits
 	closed bool
 
 	more chan struct{} // a poll may be claimed
@@ -126,6 +129,9 @@ func (s *schedule) addDue(again bool, feeds []queue.Feed) {
 func (s *schedule) next(now time.Duration) (turns []*turn, wait time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if len(s.polls) == 0 && now < s.round {
+		return nil, s.round - now
+	}
 	for _, f := range s.queue.Next(now, claimsAtOnce) {
 		t := &turn{Feed: f}
 		if q := s.polls[f.ID]; q != nil {
@@ -135,6 +141,7 @@ func (s *schedule) next(now time.Duration) (turns []*turn, wait time.Duration) {
 		turns = append(turns, t)
 	}
 	if len(turns) > 0 {
+		s.round = now + claimsApart
 		return turns, 0
 	}
 	when := s.queue.When(now)

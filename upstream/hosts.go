@@ -32,7 +32,7 @@ type hosts struct {
 	rules   feedurl.HostTable[HostRule]
 	known   map[string]*host // by name; of an IP address or a name of a private network, with its port
 	sites   map[string]*site // by [feedurl.URL.Site]
-	sweepAt int              // number of known hosts at which idle ones are dropped
+	sweepAt int              // number of known hosts and sites at which idle ones are dropped
 }
 
 // host is a host that requests are in flight to.
@@ -174,9 +174,9 @@ func (h *hosts) hubPause(of *host, until, now time.Time) time.Time {
 func (h *hosts) use(u feedurl.URL, now time.Time) *host {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if len(h.known) >= h.sweepAt {
+	if len(h.known)+len(h.sites) >= h.sweepAt {
 		h.sweep(now)
-		h.sweepAt = max(64, 2*len(h.known))
+		h.sweepAt = max(64, 2*(len(h.known)+len(h.sites)))
 	}
 	name, of := nameOf(u), u.Site()
 	to, at := h.known[name], h.sites[of]

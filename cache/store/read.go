@@ -180,31 +180,25 @@ func (d *Database) countSites(ctx context.Context) error {
 	return err
 }
 
-// sitesOf returns the sites with the most feeds, and those that refuse polls again and again while they answer others: the
-// second statement finds the sites of which several URLs were refused.
+// sitesOf returns the sites with the most feeds, and those that refuse polls again and again while they answer others.
 func sitesOf(tx Tx) (all []SiteTotals, err error) {
-	since := tx.Now().Add(-refusalsCount)
-	const columns = `select f.site, count(*), count(case when f.refused >= ?1 then 1 end),
-		min(case when f.refused >= ?1 then f.refused end), max(f.refused), max(h.good)
-		from feed f left join host h on h.name = f.site where f.url is not null and f.site > '' and f.site not like 'feed %' group by f.site`
-	for i, statement := range []string{
-		columns + ` order by 2 desc, 1 limit 20`,
-		columns + ` having count(case when f.refused >= ?1 then 1 end) > 1 order by 3 desc, 1 limit 20`,
-	} {
-		err := tx.Query(statement, one(int64(since)), func(_ int, row Row) error {
-			var s SiteTotals
-			var refused int64
-			var first, last, good sql.NullInt64
-			err := row.Scan(&s.Site, &s.Feeds, &refused, &first, &last, &good)
-			s.Refuses = refused > 1 && Time(last.Int64)-Time(first.Int64) >= Time(refusalsApart) && timeOf(good, Never) > since
-			if i == 0 || s.Refuses && !slices.Contains(all, s) {
-				all = append(all, s)
-			}
-			return err
-		})
-		if err != nil {
-			return nil, err
-		}
-	}
-	return all, nil
+	err = tx.Query(sitesToShow, one(int64(tx.Now().Add(-refusalsCount)), int64(refusalsApart)), func(_ int, row Row) error {
+		var s SiteTotals
+		var refusals, refuses int64
+		err := row.Scan(&s.Site, &s.Feeds, &refusals, &refuses)
+		s.Refuses = refuses > 0
+		all = append(all, s)
+		return err
+	})
+	return all, err
 }
+
+// sitesToShow groups all feeds once, which is what takes the time.
+const sitesToShow = `with s as materialized (select site, count(*) as feeds, count(case when refused >= ?1 then 1 end) as refusals,
+		min(case when refused >= ?1 then refused end) as first, max(refused) as last
+		from feed where url is not null and site > '' and site not like 'feed %' group by site),
+	r as (select site, feeds, refusals,
+		case when refusals > 1 and last - first >= ?2 and (select good from host where name = s.site) > ?1 then 1 else 0 end as refuses from s)
+	select * from (select * from r order by feeds desc, site limit 20) largest
+	union select * from (select * from r where refuses = 1 order by refusals desc, site limit 20) refusing
+	order by feeds desc, site`

@@ -286,7 +286,7 @@ type SweepQuery struct {
 	Shielded   time.Duration
 	ShieldKeys int
 	// Disk is how many bytes the store may use. Beyond, feeds are forgotten by the shares of their owners,
-	// until only those of [Operator] are left. 0 means no limit.
+	// until only those of [Operator] are left. 0 means no limit. If nothing else is given, nothing else is looked for.
 	Disk int64
 }
 

@@ -14,6 +14,9 @@ import (
 // Sweep implements [Store].
 func (d *Database) Sweep(ctx context.Context, q SweepQuery) ([]ID, error) {
 	defer d.took("sweep", time.Now())
+	if q.Disk > 0 && q == (SweepQuery{Disk: q.Disk}) { // it is called for each 64 MiB of new versions: no walk of all feeds
+		return d.trim(ctx, q.Disk)
+	}
 	if err := d.tidy(ctx); err != nil {
 		return nil, err
 	}
