@@ -74,9 +74,11 @@ var errPrecondition = &Unavailable{Status: http.StatusPreconditionFailed, Reason
 func (f *Feed) Await(ctx context.Context) (how version.CacheStatus, some bool) {
 	f = f.use()
 	defer f.leave()
-	s, now := f.state.Load(), f.cache.elapsed()
-	if s.Version == 0 && f.worthWaiting(s, now) {
-		s, how = f.refreshed(ctx, s, now, 0)
+	s := f.state.Load()
+	if s.Version == 0 {
+		if now := f.cache.elapsed(); f.worthWaiting(s, now) {
+			s, how = f.refreshed(ctx, s, now, 0)
+		}
 	}
 	return how, s.Version != 0
 }
@@ -107,9 +109,9 @@ func (f *Feed) serveOnce(w http.ResponseWriter, r *http.Request, o ServeOptions)
 	if o.Pointed || s.Points != "" {
 		response = response.Undated() // at any time another feed may have answered
 	}
-	if response.NotModified(r.Header, f.cache.now()) {
+	if wall := f.cache.now(); response.NotModified(r.Header, wall) {
 		f.headers(w.Header(), s, how, now)
-		response.WriteNotModified(w, r.Header, f.cache.now())
+		response.WriteNotModified(w, r.Header, wall)
 		return Sent{Status: http.StatusNotModified, Forward: how.Forward}, 0, nil
 	}
 	rep, err := f.representation(r, s)

@@ -87,7 +87,7 @@ http://%[3]s {
 			share            float64 // of all
 		}{
 			{"at a path", gateway, "/feed.xml", 2, 0.05},
-			{"by URL", gateway, "/" + origin.URL + "/feed.xml", 8, 0.15}, // its owner is a hash
+			{"by URL", gateway, "/" + origin.URL + "/feed.xml", 4, 0.05},
 			{"a shield", shield, "/feed.xml", 3, 0.05},
 		} {
 			c := connect(t, tt.at)
@@ -155,13 +155,15 @@ func (c *reader) ask(target, date string) *http.Response {
 	return answer
 }
 
-// allocations counts the objects of one request that gets a 304. The reader itself makes none.
+// allocations counts the objects of one request that gets a 304. The reader itself makes none. Other goroutines and the
+// collector, which empties pools, can only add to a count, and they do so if the machine is busy. So the least of many
+// counts is what each request makes.
 func (c *reader) allocations(target, date string) float64 {
 	c.t.Helper()
 	sent, got := c.request(target, date), make([]byte, 4096)
-	counts := make([]float64, 3)
+	counts := make([]float64, 40)
 	for i := range counts {
-		counts[i] = testing.AllocsPerRun(300, func() {
+		counts[i] = testing.AllocsPerRun(50, func() {
 			if _, err := c.conn.Write(sent); err != nil {
 				c.t.Fatal(err)
 			}
@@ -173,5 +175,5 @@ func (c *reader) allocations(target, date string) float64 {
 			}
 		})
 	}
-	return slices.Min(counts) // other goroutines add to some
+	return slices.Min(counts)
 }

@@ -124,7 +124,11 @@ func (s *State) Standing(h http.Header, now time.Time) version.Standing {
 		return version.Unconditional
 	}
 	m := &s.Feed
-	if m.Version.Tag != "" && m.Version.NotModified(h, now) {
+	current := m.Version.NotModified
+	if s.Response != nil { // of the same version, and it need not parse the date
+		current = s.Response.NotModified
+	}
+	if m.Version.Tag != "" && current(h, now) {
 		return version.Current
 	}
 	for i := range m.Past {

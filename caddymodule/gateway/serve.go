@@ -52,7 +52,7 @@ func (g *Gateway) ServeHTTP(w http.ResponseWriter, received *http.Request, next 
 		h.Set("Access-Control-Allow-Origin", "*")
 		h.Set("Access-Control-Expose-Headers", "Age, Cache-Status, ETag, Retry-After")
 	} else if req.byURL {
-		w.Header().Set("Cross-Origin-Resource-Policy", "same-origin") // no page learns whether a feed is known
+		w.Header()["Cross-Origin-Resource-Policy"] = []string{"same-origin"} // no page learns whether a feed is known
 	}
 	if !isFeed {
 		return g.refuse(w, r, noSuchPath(""), req)
@@ -133,7 +133,7 @@ func (g *Gateway) serveFeed(w http.ResponseWriter, r *door.Request, req request)
 			o.May = g.mayServeNamed
 		}
 		if !g.access.clients.any {
-			w.Header().Set("Cache-Control", "private") // the answer depends on the client
+			w.Header()["Cache-Control"] = []string{"private"} // the answer depends on the client
 		}
 	}
 	var began time.Time // of the wait for a first poll

@@ -6,9 +6,12 @@ package poller
 import (
 	"crypto/sha256"
 	"encoding/binary"
+	"maps"
 	"strconv"
+	"sync/atomic"
 
 	"github.com/feedpollard/pollard/cache/store"
+	"github.com/feedpollard/pollard/internal/readers"
 )
 
 // Mark returns the hash of a text by the store's key, which is the same on all nodes. It is "" before the
@@ -35,8 +38,31 @@ func (e *Engine) OwnerOf(a Asker) store.Owner {
 	if a == 0 {
 		return store.Any
 	}
-	hash := binary.BigEndian.Uint64([]byte(e.counters.key.Load().Of(strconv.FormatUint(uint64(a), 16))))
-	return store.OwnerOfHash(store.KindNamed, hash)
+	return e.counters.key.Load().ownerOf(a)
+}
+
+// key is the store's key, with the owners of the askers that were asked for: each reader by URL is one of these.
+type key struct {
+	*readers.Key
+	owners atomic.Pointer[map[Asker]store.Owner] // replaced as a whole, never nil
+}
+
+func newKey(secret []byte) *key {
+	k := &key{Key: readers.NewKey(secret)}
+	k.owners.Store(new(map[Asker]store.Owner))
+	return k
+}
+
+func (k *key) ownerOf(a Asker) store.Owner {
+	known := *k.owners.Load()
+	owner, ok := known[a]
+	if !ok {
+		owner = store.OwnerOfHash(store.KindNamed, binary.BigEndian.Uint64([]byte(k.Of(strconv.FormatUint(uint64(a), 16)))))
+		more := map[Asker]store.Owner{a: owner}
+		maps.Copy(more, known)
+		k.owners.Store(&more) // one that another request has added meanwhile is lost, and added again
+	}
+	return owner
 }
 
 // OwnersOf returns the owners that a feed has of askers: as it is recorded now, and as the edition before last did.

@@ -73,12 +73,21 @@ func (r *Request) whole() bool {
 func FromHTTP(r *http.Request, feed string, client netip.Addr, at time.Time) Request {
 	return Request{
 		Time: at, Feed: feed, Client: client, Method: r.Method,
-		UserAgent:       r.Header.Get("User-Agent"),
-		IfNoneMatch:     r.Header.Get("If-None-Match"),
-		IfModifiedSince: r.Header.Get("If-Modified-Since"),
+		UserAgent:       field(r.Header, "User-Agent"),
+		IfNoneMatch:     field(r.Header, "If-None-Match"),
+		IfModifiedSince: field(r.Header, "If-Modified-Since"),
 		Compression:     acceptsCompression(r.Header["Accept-Encoding"]),
 		Person:          wantsPage(r.Header) || linked(r),
 	}
+}
+
+// field returns the first line of a field, "" if there is none. The name is in its canonical form, which [http.Header.Get]
+// makes of it each time.
+func field(h http.Header, name string) string {
+	if lines := h[name]; len(lines) > 0 {
+		return lines[0]
+	}
+	return ""
 }
 
 // compressions are the content codings that save bytes.
@@ -97,7 +106,7 @@ func acceptsCompression(lines []string) bool {
 // prefers HTML. Feed readers that search pages for feeds accept HTML too, but name a feed
 // type first.
 func wantsPage(h http.Header) bool {
-	if mode := h.Get("Sec-Fetch-Mode"); mode != "" {
+	if mode := field(h, "Sec-Fetch-Mode"); mode != "" {
 		return mode == "navigate"
 	}
 	accept := strings.Join(h["Accept"], ",")
@@ -116,7 +125,7 @@ func wantsPage(h http.Header) bool {
 // linked reports whether a request comes from a link: its Referer is another page.
 // SimplePie, and so FreshRSS and WordPress, send the feed's own URL as Referer.
 func linked(r *http.Request) bool {
-	referer := r.Header.Get("Referer")
+	referer := field(r.Header, "Referer")
 	if referer == "" {
 		return false
 	}

@@ -22,6 +22,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"sync"
 	"syscall"
 	"time"
 
@@ -295,8 +296,25 @@ func (d *database) resume() error {
 	return nil
 }
 
-// check looks for damage in the tables of records. That of bodies costs a body only.
+// check looks for damage in the tables of records, and in the index of feeds at the same time. That of bodies costs a
+// body only.
 func (d *database) check() error {
+	var index sync.WaitGroup
+	var lacking error
+	index.Go(func() { lacking = d.missing(context.Background()) })
+	err := d.checkTables()
+	index.Wait()
+	if err != nil {
+		return err
+	}
+	if errors.Is(lacking, errMissing) {
+		return d.reindex(lacking)
+	}
+	return lacking
+}
+
+// checkTables looks for damage in the tables of records. It does not look into indexes.
+func (d *database) checkTables() error {
 	for _, table := range []string{"sqlite_schema", "process", "host", "feed", "pause", "pending", "counters", "meta"} {
 		found, err := d.writer.value("pragma quick_check('" + table + "')")
 		if err != nil {
@@ -306,12 +324,6 @@ func (d *database) check() error {
 			return fmt.Errorf("%w: table %s: %v", errDamaged, table, found)
 		}
 	}
-	// That does not look into indexes.
-	if err := missing(context.Background(), d.writer); errors.Is(err, errMissing) {
-		return d.reindex(err)
-	} else if err != nil {
-		return err
-	}
 	return nil
 }
 
@@ -319,7 +331,12 @@ func (d *database) check() error {
 var errMissing = errors.New("an index lacks feeds")
 
 // missing fails with [errMissing] if the index by ID lacks a feed.
-func missing(ctx context.Context, c *connection) error {
+func (d *database) missing(ctx context.Context) error {
+	c, err := connect(d.path, "busy_timeout = 5000", "query_only = 1") // beside the writer
+	if err != nil {
+		return err
+	}
+	defer c.close()
 	return c.query(ctx, `select f.n from feed f not indexed where not exists
 		(select 1 from feed i indexed by sqlite_autoindex_feed_1 where i.id = f.id and i.n = f.n) limit 1`, nil,
 		func(row) error { return errMissing })
@@ -360,12 +377,8 @@ func (d *database) look(ctx context.Context) error {
 	if d.checked {
 		return nil
 	}
-	c, err := connect(d.path, "busy_timeout = 5000", "query_only = 1")
-	if err != nil {
-		return err
-	}
-	defer c.close()
-	if err = missing(ctx, c); errors.Is(err, errMissing) {
+	err := d.missing(ctx)
+	if errors.Is(err, errMissing) {
 		return d.outside(ctx, func(*connection) error { return d.reindex(err) })
 	}
 	return err
