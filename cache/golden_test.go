@@ -164,7 +164,7 @@ func TestGoldenStores(t *testing.T) {
 	}
 	files := must(filepath.Glob(filepath.Join(goldenDir, "version*.json")))
 	if _, err := os.Stat(filepath.Join(goldenDir, present+".json")); err != nil {
-		t.Errorf("there is no golden store of the present version: run .ci/golden (%v)", err)
+		t.Errorf("there is no golden store of the present version: run .ci/golden, which runs this with -update (%v)", err)
 	}
 	for _, file := range files {
 		var want golden

@@ -218,7 +218,7 @@ func TestGoldenDump(t *testing.T) {
 		makeDump(t)
 	}
 	if _, err := os.Stat(fmt.Sprintf("testdata/version%d.sql.gz", store.Version)); err != nil {
-		t.Fatalf("there is no golden dump of the present version: run .ci/golden (%v)", err)
+		t.Fatalf("there is no golden dump of the present version: run .ci/golden, which runs this with -update (%v)", err)
 	}
 	url := ofVersion(t, store.Version)
 	t.Parallel()
