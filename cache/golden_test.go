@@ -9,6 +9,7 @@ import (
 	"flag"
 	"fmt"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -16,6 +17,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/feedpollard/pollard/cache"
 	"github.com/feedpollard/pollard/cache/store"
 	"github.com/feedpollard/pollard/internal/origintest"
 	"github.com/feedpollard/pollard/internal/status"
@@ -101,7 +103,9 @@ func goldenStore(t *testing.T, dir string, copied func()) (shown golden) {
 		t.Error("the poke is not for later")
 	}
 	time.Sleep(10 * time.Minute) // what readers asked for is stored
-	go g.feed(goldenUnderWay)
+	slow := must(g.Feed(t.Context(), goldenUnderWay))
+	slow.Ask(g.by, false)
+	go slow.Serve(httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, "/feed", nil), cache.ServeOptions{}) //nolint:errcheck // the store is copied before
 	time.Sleep(time.Second)
 	shown = g.shown()
 	copied()
