@@ -273,18 +273,20 @@ type inFlight struct {
 
 func (p *inFlight) send() { p.once.Do(func() { close(p.sent) }) }
 
-// sent reports whether a poll is in flight.
-func (f *Feed) sent() bool {
-	p := f.underWay()
-	if p == nil {
-		return false
-	}
+// left reports whether the request has left.
+func (p *inFlight) left() bool {
 	select {
 	case <-p.sent:
 		return true
 	default:
 		return false
 	}
+}
+
+// sent reports whether a poll is in flight.
+func (f *Feed) sent() bool {
+	p := f.underWay()
+	return p != nil && p.left()
 }
 
 // underWay returns the poll under way; nil if there is none.

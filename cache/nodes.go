@@ -167,17 +167,11 @@ func (c *Cache) readBatch(ctx context.Context, feeds []*Feed) error {
 // left, and the record is read when it ends.
 func (f *Feed) updatedByPoll() bool {
 	f.outdated.Store(true)
-	p := f.underWay()
-	if p == nil {
-		f.outdated.Store(false)
-		return false
-	}
-	select {
-	case <-p.sent:
+	if f.sent() {
 		return true
-	default:
-		return false
 	}
+	f.outdated.Store(false)
+	return false
 }
 
 // readIfOutdated reads the record if the store has changed it during a poll.

@@ -114,13 +114,8 @@ func (f *Feed) shown() *feedstate.State {
 		none.Last.Winner = policy.HintOffline // it is not this site
 		s = &none
 	}
-	if s.Last.Winner != "" || p == nil {
+	if s.Last.Winner != "" || p == nil || p.left() {
 		return s
-	}
-	select {
-	case <-p.sent:
-		return s
-	default:
 	}
 	waiting := *s
 	waiting.Override(f.cache.moment(), 0, policy.HintHostSlot)

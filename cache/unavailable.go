@@ -56,9 +56,7 @@ func (f *Feed) unavailable(s *feedstate.State, p *inFlight) *Unavailable {
 		u.Status, u.RetryAfter = http.StatusServiceUnavailable, max(queueTimeout, f.cache.schedule.open(f.host().Site)-now)
 		u.Queued = true // it may have come to its turn in this moment
 		u.Reason = "the feed's first poll is under way: try again in a moment"
-		select {
-		case <-p.sent:
-		default:
+		if !p.left() {
 			u.Reason = "the feed's first poll waits for its turn: feeds of one host are polled one after the other"
 		}
 	case s.Last.At.IsZero() && s.Last.Winner != "":
