@@ -188,7 +188,7 @@ func (f *Feed) owner() store.Owner {
 // touch records that a reader asks: to the minute, so that requests do not write to the same
 // memory each time.
 func (f *Feed) touch(now time.Duration) {
-	if second := int64(now / time.Second); second-60 >= f.asked.Load() || f.asked.Load() == neverRequested {
+	if second := int64(now / time.Second); second-60 >= f.asked.Load() {
 		f.asked.Store(second)
 	}
 }
@@ -247,9 +247,7 @@ func (f *Feed) stateFrom(r store.Record, old *feedstate.State) *feedstate.State 
 	if r.Asked >= 0 {
 		asked := int64((now - r.Asked) / time.Second)
 		f.touched.Store(asked)
-		if asked > f.asked.Load() {
-			f.asked.Store(asked)
-		}
+		f.asked.Store(max(asked, f.asked.Load()))
 	}
 	return s
 }
