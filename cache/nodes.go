@@ -80,9 +80,8 @@ func (c *Cache) noticeChange(change store.Change) {
 	if !ok {
 		return
 	}
-	// The record of a forgotten feed is read too: it may have come back. So is one that was imported (no token): its
-	// version may have the same number.
-	if f := v.(*Feed); !f.committed(change.Token) && (change.Version == 0 || change.Token == 0 || f.state.Load().Version != change.Version) {
+	// The record of a forgotten feed is read too: it may have come back.
+	if f := v.(*Feed); !f.committed(change.Token) {
 		c.readLater(f)
 	}
 }
