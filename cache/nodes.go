@@ -89,9 +89,6 @@ func (c *Cache) noticeChange(change store.Change) {
 // readLater queues feeds whose records must be read, until they can be: memory would
 // not see them otherwise before the next change, or the next poll of this node.
 func (c *Cache) readLater(feeds ...*Feed) {
-	if len(feeds) == 0 {
-		return
-	}
 	c.changes.mu.Lock()
 	defer c.changes.mu.Unlock()
 	for _, f := range feeds {

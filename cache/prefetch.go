@@ -27,7 +27,7 @@ const (
 // prefetch reads from the store which feeds are due, so that they have their turn without readers: all of them if
 // the operator wants that, and those that are poked.
 func (c *Cache) prefetch(ctx context.Context) {
-	var d dueFeeds
+	d := dueFeeds{begun: -dueEvery}
 	for ctx.Err() == nil {
 		unrecorded := c.recordConfigured(ctx)
 		wait, err := c.readDue(ctx, &d)
@@ -50,7 +50,7 @@ const leastDue = 50 * time.Millisecond
 // dueFeeds is how far the feeds that are due were read.
 type dueFeeds struct {
 	from  store.Cursor
-	begun time.Duration // when they were read from the start; 0: never
+	begun time.Duration // when they were read from the start
 }
 
 // readDue puts feeds into the queue that have become due. It returns when the next one is.
@@ -60,7 +60,7 @@ func (c *Cache) readDue(ctx context.Context, d *dueFeeds) (wait time.Duration, e
 	if err != nil || !s.Prefetch {
 		return wait, err
 	}
-	again := d.begun == 0 || now-d.begun >= dueEvery
+	again := now-d.begun >= dueEvery
 	if since := now - d.begun; !again && c.again.Load() {
 		if again = since >= dueAgain; !again {
 			wait = min(wait, dueAgain-since)
@@ -68,12 +68,12 @@ func (c *Cache) readDue(ctx context.Context, d *dueFeeds) (wait time.Duration, e
 	}
 	if again {
 		c.again.Store(false)
-		d.from, d.begun = store.Cursor{}, max(now, 1)
+		d.from, d.begun = store.Cursor{}, now
 	}
 	for {
 		due, err := c.store.Due(ctx, store.DueQuery{From: d.from, Limit: dueAtOnce, Idle: s.IdleAfter})
 		if err != nil {
-			d.begun = 0
+			d.begun = now - dueEvery // from the start again
 			return 0, err
 		}
 		feeds, now := make([]queue.Feed, len(due.Feeds)), c.elapsed()
@@ -94,10 +94,7 @@ func (c *Cache) readPoked(ctx context.Context) (wait time.Duration, err error) {
 	if err != nil || len(due.Feeds) == 0 {
 		return due.Wait, err
 	}
-	wait = pokedAgain
-	if due.Wait > 0 {
-		wait = min(wait, due.Wait)
-	}
+	wait = min(pokedAgain, due.Wait)
 	ids := make([]store.ID, len(due.Feeds))
 	for i, f := range due.Feeds {
 		ids[i] = f.ID

@@ -195,7 +195,8 @@ type Cursor struct {
 type Due struct {
 	Feeds []DueFeed
 	To    Cursor
-	// Wait is how long to wait until another feed is due; 0 or less if more are due than the limit.
+	// Wait is how long to wait until another feed is due; 0 or less if more are due than the limit, which feeds that
+	// are poked do not have.
 	Wait time.Duration
 }
 
