@@ -133,25 +133,19 @@ func (c *Cache) recordConfigured(ctx context.Context) error {
 		all[key] = true
 	}
 	s.listed.Store(&all)
-	var missing []store.Saved
-	var err error
 	for keys := range slices.Chunk(append(slices.Sorted(maps.Keys(all)), s.Feeds...), recordsAtOnce) {
-		var some []store.Saved
-		if some, err = c.unrecorded(ctx, s, keys); err != nil {
-			break
+		missing, err := c.unrecorded(ctx, s, keys)
+		if err == nil {
+			err = c.store.Restore(ctx, missing)
 		}
-		missing = append(missing, some...)
-	}
-	if err == nil && len(missing) > 0 {
-		if err = c.store.Restore(ctx, missing); err == nil { // those that the store knew may be due for long
-			c.again.Store(true)
-			c.wake(c.changed)
+		if err != nil {
+			s.recorded.Store(false)
+			return err
 		}
 	}
-	if err != nil {
-		s.recorded.Store(false)
-	}
-	return err
+	c.again.Store(true) // those that the store knew may be due for long
+	c.wake(c.changed)
+	return nil
 }
 
 // unrecorded returns records of those of some configured feeds that the store has not as such, or not for long.
@@ -187,12 +181,7 @@ const listTimeout = time.Second
 // awaitConfigured waits until recordConfigured was tried once with the settings: a list has the feeds of a
 // configuration as soon as that is in force.
 func (c *Cache) awaitConfigured(ctx context.Context) {
-	select {
-	case <-c.settings.Load().listable:
-	case <-time.After(listTimeout):
-	case <-ctx.Done():
-	case <-c.open.Done():
-	}
+	await(ctx, c.settings.Load().listable, listTimeout)
 }
 
 // waitForChange waits until something has changed, but not for longer than d.
