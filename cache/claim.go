@@ -150,9 +150,6 @@ func (c *Cache) claim(ctx context.Context, turns []*turn) {
 
 // askStore makes the claims of polls, and returns when.
 func (c *Cache) askStore(ctx context.Context, turns []*turn) (leases []store.Lease, asked time.Duration, err error) {
-	if !c.mayClaim() {
-		return nil, 0, errStoreAway
-	}
 	claims := make([]store.Claim, len(turns))
 	for i, t := range turns {
 		f := t.feed

@@ -139,7 +139,7 @@ func (c *Cache) noticeNetwork(f *Feed, s *feedstate.State, a policy.Answer) {
 }
 
 const (
-	// storeRetry is how long claims stop after an error of the store. Then one of them finds
+	// storeRetry is how long claims stop after an error of the store. Then those whose turn it is find
 	// out whether the store is back. A poll that was refused waits up to three times as long:
 	// when the store is back, what readers ask for is polled within half a minute, and not all
 	// at once.
@@ -148,8 +148,6 @@ const (
 	// that hangs returns no error.
 	storeTimeout = 10 * time.Second
 )
-
-var errStoreAway = errors.New("the store refuses writes")
 
 var errClaimTimeout = errors.New("the store has not answered a claim for 10 seconds")
 
@@ -177,8 +175,7 @@ func (c *Cache) storeFailed(err error) {
 }
 
 func (c *Cache) storeAnswered() {
-	s := &c.storeAway
-	if s.reason.Load() != nil && s.reason.Swap(nil) != nil {
+	if c.storeAway.reason.Swap(nil) != nil {
 		c.log().Info("store takes writes again, polls go on")
 	}
 }
@@ -187,27 +184,13 @@ func (c *Cache) storeAnswered() {
 // several nodes do not have in common.
 func (c *Cache) claimFailed(err error) {
 	c.storeFailed(err)
-	now := c.elapsed()
-	if next := c.storeAway.next.Load(); next <= int64(now) { // a claim that tries sets it itself
-		c.storeAway.next.CompareAndSwap(next, int64(now+storeRetry+time.Duration(c.random()*float64(storeRetry/4))))
-	}
+	c.storeAway.next.Store(int64(c.elapsed() + storeRetry + time.Duration(c.random()*float64(storeRetry/4))))
 }
 
 // timeClaim counts a claim that takes too long as refused. It is to be called before the
 // claim, and what it returns afterwards.
 func (c *Cache) timeClaim() (answered func() bool) {
 	return time.AfterFunc(storeTimeout, func() { c.claimFailed(errClaimTimeout) }).Stop
-}
-
-// mayClaim reports whether the store is to be asked for a poll. While it refuses claims, one
-// at a time finds out whether it still does.
-func (c *Cache) mayClaim() bool {
-	s, now := &c.storeAway, c.elapsed()
-	if s.text() == "" {
-		return true
-	}
-	next := s.next.Load()
-	return int64(now) >= next && s.next.CompareAndSwap(next, int64(now+storeRetry))
 }
 
 // untilClaim returns how long no claim is to be made, as the store is away; 0 if one may be.
