@@ -36,6 +36,15 @@ func (c *Cache) giveUp(t *turn) {
 	}
 }
 
+// aside has a feed wait for some time, while others of its site go on.
+func (c *Cache) aside(t *turn, wait time.Duration) {
+	c.schedule.aside(t)
+	time.AfterFunc(wait, func() {
+		c.schedule.comeBack(t)
+		c.wake(c.schedule.more)
+	})
+}
+
 // putBack has a feed wait for its turn again, when its site may be asked.
 func (c *Cache) putBack(t *turn, wait time.Duration) {
 	c.schedule.back(t, c.elapsed()+wait)
@@ -106,7 +115,7 @@ func (c *Cache) enter(t *turn) bool {
 		return false
 	}
 	if t.slot = origin.Acquire(f.key.URL()); t.slot == nil { // its host is busy: others of the site need not be
-		c.schedule.aside(t, tryAgain)
+		c.aside(t, tryAgain)
 		return false
 	}
 	if t.free = c.inFlight.try(f.owner(), 1); t.free == nil {

@@ -87,7 +87,7 @@ func (s *schedule) add(f queue.Feed, q *queued) bool {
 func (s *schedule) again(f queue.Feed) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.polls[f.ID] != nil && s.queue.Waits(f.ID) {
+	if s.queue.Waits(f.ID) {
 		s.queue.Wait(f)
 	}
 }
@@ -144,11 +144,7 @@ func (s *schedule) next(now time.Duration) (turns []*turn, wait time.Duration) {
 		s.round = now + claimsApart
 		return turns, 0
 	}
-	when := s.queue.When(now)
-	if when == math.MaxInt64 {
-		return nil, maxQueued
-	}
-	return nil, max(when-now, time.Millisecond)
+	return nil, max(s.queue.When(now)-now, time.Millisecond)
 }
 
 // back has a feed that was taken wait again. Its site is not asked before a moment.
@@ -166,13 +162,12 @@ func (s *schedule) waitOn(t *turn) {
 	}
 }
 
-// aside has a feed that was taken wait for some time, while others of its site go on.
-func (s *schedule) aside(t *turn, wait time.Duration) {
+// aside has a feed that was taken wait until comeBack is called, while others of its site go on.
+func (s *schedule) aside(t *turn) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.waitOn(t)
 	s.queue.Free(t.Site)
-	time.AfterFunc(wait, func() { s.comeBack(t) })
 }
 
 // comeBack puts a feed into the queue again that was put aside, unless its poll has ended meanwhile.
@@ -186,10 +181,6 @@ func (s *schedule) comeBack(t *turn) {
 		s.queue.Due(t.Feed)
 	case q != nil && q.poll == t.poll:
 		s.queue.Wait(t.Feed)
-	}
-	select {
-	case s.more <- struct{}{}:
-	default:
 	}
 }
 
