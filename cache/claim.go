@@ -45,9 +45,13 @@ func (c *Cache) aside(t *turn, wait time.Duration) {
 	})
 }
 
-// putBack has a feed wait for its turn again, when its site may be asked.
+// putBack has a feed wait for its turn again, when its site may be asked. One that is not paced comes back by itself.
 func (c *Cache) putBack(t *turn, wait time.Duration) {
-	c.schedule.back(t, c.elapsed()+wait)
+	if t.Site == "" {
+		c.aside(t, wait)
+	} else {
+		c.schedule.back(t, c.elapsed()+wait)
+	}
 	if t.poll != nil && t.place == nil { // no reader waits for it
 		t.feed.finish(t.poll)
 	}

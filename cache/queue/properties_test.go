@@ -254,7 +254,7 @@ func (m *model) end(t *rapid.T) {
 		t.Fatalf("lost: %v, %v", m.due, m.waiting)
 	}
 	m.q.Next(1000*time.Hour, 1)
-	if n := len(m.q.sites) + len(m.q.owners) + len(m.q.active) + len(m.q.idle) + len(m.q.later); n > 0 {
+	if n := len(m.q.sites) + len(m.q.owners) + len(m.q.active) + len(m.q.idle); n > 0 {
 		t.Fatalf("%d things are remembered: %+v", n, m.q)
 	}
 }

@@ -66,7 +66,6 @@ type Queue struct {
 
 	sites map[string]*site
 	timed moments // sites with feeds, by the moment at which one may be taken
-	later moments // unpaced feeds that were put back, each as a site of its own
 	idle  moments // sites without feeds, by the moment at which nothing about them needs to be known
 
 	owners map[Owner]*owner // those that have feeds in the queue
@@ -154,9 +153,6 @@ func (q *Queue) DropDue() {
 	for _, s := range q.sites {
 		lines = s.appendLines(lines)
 	}
-	for _, s := range q.later {
-		lines = s.appendLines(lines)
-	}
 	for _, l := range lines {
 		if l != nil {
 			q.dropDue(l)
@@ -175,8 +171,8 @@ func (q *Queue) dropDue(l *line) {
 }
 
 // Back puts a feed that Next returned back where it was: no poll has started. Its site, which is not busy any more, is
-// not looked at before the given moment; nor is a feed without a site. To put a feed back as one that is only due, clear
-// its Waiting.
+// not looked at before the given moment. A feed without a site may be taken again at once. To put a feed back as one that
+// is only due, clear its Waiting.
 func (q *Queue) Back(f Feed, at time.Duration) {
 	key, waits := keyOf(f.Due), f.Waiting && f.place != 0
 	if waits {
@@ -186,7 +182,7 @@ func (q *Queue) Back(f Feed, at time.Duration) {
 		}
 		q.Leave(f.ID)
 	}
-	l := q.lineFrom(f, at)
+	l := q.line(f)
 	if s := l.site; s != nil {
 		q.release(s)
 		s.free = max(s.free, at)

@@ -10,8 +10,8 @@ import (
 
 // site is what is known of a site. It is forgotten when it has no feeds in the queue and all its moments have passed.
 type site struct {
-	name string // empty: it holds one unpaced feed that was put back, and is in no map
-	line *line  // the first of its lines: a few for each owner
+	name string
+	line *line // the first of its lines: a few for each owner
 
 	free    time.Duration // its next poll may start
 	held    time.Duration // the end of its pause
@@ -22,7 +22,7 @@ type site struct {
 	hopUntil time.Duration // the next slot is for another poll than a redirect until then, or until one has had it
 	hops     int32         // redirects that wait
 
-	in    *moments      // timed, later or idle, if it is in one of them
+	in    *moments      // timed or idle, if it is in one of them
 	at    time.Duration // its moment there
 	index int32         // its index there
 
@@ -165,18 +165,6 @@ func (q *Queue) line(f Feed) *line {
 	return l
 }
 
-// lineFrom returns the line of a feed that is not looked at before a moment. If the feed is unpaced, the line and its
-// site are made for it.
-func (q *Queue) lineFrom(f Feed, at time.Duration) *line {
-	if f.Site != "" {
-		return q.line(f)
-	}
-	l := q.owner(f.Owner).newLine()
-	l.fresh = f.New
-	(&site{free: at}).link(l)
-	return l
-}
-
 // kind is the index of the unpaced feeds of an owner with or without a version.
 func kind(fresh bool) int {
 	if fresh {
@@ -248,13 +236,10 @@ func (q *Queue) place(s *site) {
 	q.withdraw(s)
 	switch {
 	case s.busy:
-	case s.line != nil && s.name == "":
-		s.at = s.free
-		heap.Push(&q.later, s)
 	case s.line != nil:
 		s.at = s.moment()
 		heap.Push(&q.timed, s)
-	case s.hops == 0 && s.name != "":
+	case s.hops == 0:
 		s.at = s.known()
 		heap.Push(&q.idle, s)
 	}
@@ -265,28 +250,9 @@ func (q *Queue) wake(now time.Duration) {
 	for len(q.idle) > 0 && q.idle[0].at <= now {
 		delete(q.sites, heap.Pop(&q.idle).(*site).name)
 	}
-	for len(q.later) > 0 && q.later[0].at <= now {
-		q.rejoin(heap.Pop(&q.later).(*site))
-	}
 	for len(q.timed) > 0 && q.timed[0].at <= now {
 		q.open(heap.Pop(&q.timed).(*site), now)
 	}
-}
-
-// rejoin puts an unpaced feed that was put back among the others of its owner.
-func (q *Queue) rejoin(s *site) {
-	l := s.line
-	for len(l.feeds) > 0 {
-		e := heap.Pop(l).(entry)
-		f := Feed{ID: e.id, Owner: l.owner.id, New: l.fresh}
-		if e.waits() {
-			f.Due = q.waiting[e.id].due
-			q.wait(f, e.key)
-		} else {
-			q.put(q.line(f), e)
-		}
-	}
-	q.changed(l)
 }
 
 // open puts the lines of which a feed may be taken now into the heaps of their owners.

@@ -181,9 +181,6 @@ func (q *Queue) When(now time.Duration) time.Duration {
 	if at < math.MaxInt64 {
 		at = max(at, q.starts.next(now, q.due))
 	}
-	if len(q.later) > 0 {
-		at = min(at, q.later[0].at)
-	}
 	if operator, other := q.firstLines(false); operator != nil || other != nil {
 		at = now
 	}

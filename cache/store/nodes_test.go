@@ -754,7 +754,7 @@ func (l *lines) of(feed int, owner store.Owner) (found *line) {
 // The parts of a queue on which depends what it does next. The others are heaps of these, the turn
 // among sites, of which there is one, and the rate of starts, which one site never reaches.
 var (
-	queueFields = indexes[queue.Queue]("Room operator waiting places due sites timed later idle owners active turn starts paused")
+	queueFields = indexes[queue.Queue]("Room operator waiting places due sites timed idle owners active turn starts paused")
 	sitesType   = reflect.TypeFor[queue.Queue]().Field(queueFields["sites"]).Type.Elem().Elem()
 	siteFields  = indexesOf(sitesType, "name line free held heldNew by last hopUntil hops in at index busy ready operator")
 	lineType    = sitesType.Field(siteFields["line"]).Type.Elem()
