@@ -109,21 +109,6 @@ func (q *Queue) Hold(name string, fresh bool, until time.Duration, by Owner) {
 	q.place(s)
 }
 
-// Held returns until when a site is not asked, or if fresh is set, its feeds without a version. It is 0 if no pause holds.
-func (q *Queue) Held(name string, fresh bool, now time.Duration) (until time.Duration) {
-	s := q.sites[name]
-	if s == nil {
-		return 0
-	}
-	if until = s.held; fresh {
-		until = max(until, s.heldNew)
-	}
-	if until <= now {
-		return 0
-	}
-	return until
-}
-
 // Open returns when a site may be asked next, for a feed that has a version: 0 if nothing is known that forbids it.
 func (q *Queue) Open(name string) time.Duration {
 	if s := q.sites[name]; s != nil {

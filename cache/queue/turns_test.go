@@ -236,16 +236,6 @@ func TestHold(t *testing.T) {
 	q.Due(feedOf("a", "s", alice, 0), newFeedOf("n", "s", alice, 0))
 	q.Hold("s", false, time.Hour, 0)
 	q.Hold("s", true, 2*time.Hour, alice)
-	for _, tt := range []struct {
-		fresh     bool
-		now, want time.Duration
-	}{
-		{false, 0, time.Hour}, {true, 0, 2 * time.Hour}, {false, time.Hour, 0}, {true, time.Hour, 2 * time.Hour}, {true, 2 * time.Hour, 0},
-	} {
-		if got := q.Held("s", tt.fresh, tt.now); got != tt.want {
-			t.Errorf("at %v: held until %v, want %v (without a version: %v)", tt.now, got, tt.want, tt.fresh)
-		}
-	}
 	if got := q.When(0); got != time.Hour {
 		t.Errorf("looked at after %v", got)
 	}
