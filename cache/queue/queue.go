@@ -29,6 +29,7 @@ package queue
 
 import (
 	"container/heap"
+	"math"
 	"slices"
 	"time"
 )
@@ -55,8 +56,8 @@ type Feed struct {
 
 // Queue holds feeds and decides their order. It must not be used by several goroutines at once.
 type Queue struct {
-	// Room returns how many more polls of an owner may start now: Next takes no more feeds of it. If nil, it takes
-	// any number. It is called by Next and When, and must not call the queue.
+	// Room returns how many more polls of an owner may start now: Next takes no more feeds of it. New sets one that
+	// allows any number. It is called by Next and When, and must not call the queue.
 	Room func(Owner) int
 
 	operator Owner
@@ -85,6 +86,7 @@ type waiter struct {
 // New returns an empty queue. The operator is the owner that has every second turn.
 func New(operator Owner) *Queue {
 	return &Queue{
+		Room:     func(Owner) int { return math.MaxInt },
 		operator: operator,
 		waiting:  make(map[ID]waiter),
 		sites:    make(map[string]*site),
@@ -203,11 +205,10 @@ func (q *Queue) put(l *line, e entry) {
 }
 
 // remove takes the ith entry out of a line.
-func (q *Queue) remove(l *line, i int) entry {
+func (q *Queue) remove(l *line, i int) {
 	q.take(l)
-	e := heap.Remove(l, i).(entry)
+	heap.Remove(l, i)
 	q.changed(l)
-	return e
 }
 
 // take takes a line that will change out of the order of lines, until changed is called.

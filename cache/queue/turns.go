@@ -105,18 +105,10 @@ func (q *Queue) Next(now time.Duration, n int) []Feed {
 	return feeds
 }
 
-// findRoom asks how many polls of each owner may start, of those of which a feed may be taken now.
+// findRoom asks how many polls of each owner may start.
 func (q *Queue) findRoom() {
-	find := func(o *owner) {
-		if o.room = math.MaxInt; q.Room != nil {
-			o.room = q.Room(o.id)
-		}
-	}
-	if o := q.owners[q.operator]; o != nil {
-		find(o)
-	}
-	for _, o := range q.active {
-		find(o)
+	for _, o := range q.owners {
+		o.room = q.Room(o.id)
 	}
 }
 
