@@ -194,9 +194,3 @@ func (s *State) KeepUnstored(body *version.Representation) {
 	}
 	s.Unstored = body
 }
-
-// Pending reports whether the outcome of the last poll is not known: another node makes it, or
-// one has died. A push may have caused it.
-func (s *State) Pending(wall time.Time, now time.Duration) bool {
-	return s.Granted != NeverGranted && wall.Sub(s.Last.At) > now-s.Granted+time.Second
-}
