@@ -25,7 +25,6 @@ import (
 const (
 	maxEncoded = 64 << 10
 	maxNew     = 8 << 10
-	maxNewTag  = 1 << 10 // of its ETag
 )
 
 var errTooLarge = errors.New("what the store has to remember of the feed is too large")
@@ -60,9 +59,7 @@ func (s *State) EncodePollState() ([]byte, error) {
 func (s *State) EncodeFeedState() ([]byte, error) {
 	m, limit := &s.Feed, maxEncoded
 	if s.small() {
-		if limit = maxNew * 3 / 4; len(m.Validators.ETag) > maxNewTag {
-			m.Validators.ETag = ""
-		}
+		limit = maxNew * 3 / 4
 	}
 	b, err := m.encode()
 	for _, lose := range []func(){
