@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/feedpollard/pollard/caddymodule/internal/stage"
+	"github.com/feedpollard/pollard/caddymodule/pages"
 	"github.com/feedpollard/pollard/internal/status"
 )
 
@@ -34,11 +35,17 @@ func TestStatus(t *testing.T) {
 			r.RemoteAddr = stage.Home + ":1234"
 			w := s.Send(r)
 			stage.WantBody(t, target, w, 200, want)
-			if strings.Contains(w.Body.String(), "other.example") {
-				t.Errorf("%s tells of another shield: %s", target, w.Body)
-			}
 		}
 		s.Expect(2, "feeds")
+		for _, name := range pages.Names() {
+			for _, accept := range []string{"text/html", "application/json"} {
+				r := stage.Request("GET", "http://blog.example/feed/status/"+name, "Accept", accept)
+				r.RemoteAddr = stage.Home + ":1234"
+				if page := s.Send(r).Body.String(); strings.Contains(page, "other.example") {
+					t.Errorf("%s as %s tells of another shield: %s", name, accept, page)
+				}
+			}
+		}
 		for target, status := range map[string]int{"/feed/status": 403, "/feed/status/feeds": 403, "/feed/status/about": 200} {
 			if w := s.Get("http://blog.example" + target); w.Code != status {
 				t.Errorf("%s from abroad: %d, want %d", target, w.Code, status)

@@ -33,6 +33,12 @@ func TestSentencesAgreeWithFacts(t *testing.T) {
 				texts = append(texts, incident.Sentences(f, now))
 			}
 		}
+		for i, part := range f.Reason {
+			if want := momentAfter(f, f.Reason[:i]); !part.At.IsZero() && !part.At.Equal(want) && !said[f.Winner+part.Text] {
+				said[f.Winner+part.Text] = true
+				t.Errorf("%s: %s is not %s: %s", name, part.At, want, f.Reason)
+			}
+		}
 		for _, text := range texts {
 			if wrong := statustest.Contradiction(&f, text, now); wrong != "" && !said[f.Winner+wrong] {
 				said[f.Winner+wrong] = true // once each
@@ -48,6 +54,14 @@ func TestSentencesAgreeWithFacts(t *testing.T) {
 			t.Errorf("no feed waits because of %s", hint)
 		}
 	}
+}
+
+// momentAfter is the time that is meant after the first parts of a reason: that of the version, or of the next poll.
+func momentAfter(f status.Feed, parts status.Reason) time.Time {
+	if strings.HasSuffix(parts.String(), "the version of ") {
+		return f.VersionSince
+	}
+	return f.NextPoll
 }
 
 // A new failure needs a case in the test above.

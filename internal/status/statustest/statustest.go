@@ -12,6 +12,8 @@ import (
 	"fmt"
 	"iter"
 	"net/http"
+	"regexp"
+	"strconv"
 	"strings"
 	"time"
 
@@ -261,6 +263,12 @@ func possible(f *status.Feed, now time.Time) bool {
 	return !due && !ended && f.Failures == 0 && f.Version > 0 && f.Winner != policy.HintRetryAfter
 }
 
+// numbered finds how many polls are said to have failed, and often what is said of how often a feed is polled.
+var (
+	numbered = regexp.MustCompile(`last (\d+) polls`)
+	often    = regexp.MustCompile(`looked at |the feed is polled |polls at (?:most|least) |full download: `)
+)
+
 // Contradiction returns what in a text about a feed is not so, or "".
 func Contradiction(f *status.Feed, text string, now time.Time) string {
 	planned, due := !f.NextPoll.IsZero(), !f.NextPoll.IsZero() && !f.NextPoll.After(now)
@@ -280,7 +288,6 @@ func Contradiction(f *status.Feed, text string, now time.Time) string {
 		{f.LastStatus == 0 && f.Winner != policy.HintHostCooldown, "the site has not answered", "site answered|answered nothing"},
 		{f.LastStatus != 0 && f.LastFailure != policy.FailureChallenge, "the site has answered", "nothing was sent"},
 		{f.Failures == 0, "no poll has failed", "polls failed|last poll failed"},
-		{f.Failures == 1, "one poll has failed", "last 2 polls|last 10 polls"},
 		{f.LastFailure == policy.FailureNotStarted, "the site was not asked", "could not be reached"},
 		{f.Configured, "it is configured", "when a reader asks"},
 		{f.State == status.StateGone && f.Alias != "", "the feed that answers for it is gone", "is polled there"},
@@ -294,9 +301,16 @@ func Contradiction(f *status.Feed, text string, now time.Time) string {
 			}
 		}
 	}
-	if f.Winner == policy.HintMoved && !due {
-		if every := status.Frequency(f.NextPoll.Sub(f.LastPoll)); strings.Contains(text, "looked at ") && !strings.Contains(text, "looked at "+every) {
-			return "it is looked at " + every + ", which the text does not say"
+	if n := numbered.FindStringSubmatch(text); n != nil && n[1] != strconv.Itoa(f.Failures) {
+		return fmt.Sprintf("%d polls have failed, but the text has %q", f.Failures, n[0])
+	}
+	switch f.Winner {
+	case policy.HintRhythm, policy.HintDefault, policy.HintComplete, policy.HintFloor, policy.HintCap, policy.HintUnvalidated, policy.HintMoved:
+		every := status.Frequency(f.NextPoll.Sub(f.LastPoll))
+		for _, at := range often.FindAllStringIndex(text, -1) {
+			if !strings.HasPrefix(text[at[1]:], every) {
+				return fmt.Sprintf("it is polled %s, but the text has %q", every, text[at[0]:])
+			}
 		}
 	}
 	return ""
