@@ -40,7 +40,7 @@ func (c *Cache) existing(ctx context.Context, key string) (*Feed, error) {
 	if err != nil {
 		return nil, err
 	}
-	if !f.state.Load().Known && !f.configured() && f.underWay() == nil {
+	if !f.state.Load().Recorded && !f.configured() && f.underWay() == nil {
 		c.drop(f, true)
 		return nil, fmt.Errorf("%w: %s", ErrUnknownFeed, feedurl.Redact(key))
 	}

@@ -115,9 +115,9 @@ type Cache struct {
 	changes changes            // of feeds in the store, that memory does not know yet
 
 	// Limits.
-	waiting, inFlight limit // of polls
-	inHand            inHand
-	schedule          schedule
+	queued, inFlight limit // of polls
+	inHand           inHand
+	schedule         schedule
 
 	// Housekeeping.
 	recording  *semaphore.Weighted // held while the store learns which feeds are configured
@@ -165,7 +165,7 @@ func New(o Options) (*Cache, error) {
 	c := &Cache{
 		store: o.Store, origin: o.Origin, now: o.Now, sinceStart: newClock(o.Now, o.Suspended), random: rand.Float64,
 		memory: memory, table: table{loading: semaphore.NewWeighted(maxLoading)}, changes: newChanges(),
-		schedule: newSchedule(), waiting: limit{size: waitingPolls}, inHand: inHand{receiving: limit{size: receivingSize, alone: true}, parsing: semaphore.NewWeighted(parsingSize)},
+		schedule: newSchedule(), queued: limit{size: waitingPolls}, inHand: inHand{receiving: limit{size: receivingSize, alone: true}, parsing: semaphore.NewWeighted(parsingSize)},
 		unreadable: rate.Sometimes{Interval: unreadableInterval}, recording: semaphore.NewWeighted(1),
 		changed: make(chan struct{}, 1), overBudget: make(chan struct{}, 1), full: make(chan struct{}, 1),
 	}

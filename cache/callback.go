@@ -90,7 +90,7 @@ func (c *Cache) subscribed(ctx context.Context, token string) (f *Feed, p feedst
 	if err != nil || len(records) == 0 {
 		return nil, p, nil, err
 	}
-	s := feedstate.Of(records[0], c.elapsed())
+	s := feedstate.FromRecord(records[0], c.elapsed())
 	if s.Feed.Push.Mode == "" {
 		return nil, p, nil, nil
 	}

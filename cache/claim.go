@@ -247,7 +247,7 @@ func (c *Cache) hold(t *turn, lease *store.Lease, now time.Duration) {
 
 // returnLease returns a claim that is not used: the feed is still due.
 func (c *Cache) returnLease(lease *store.Lease) {
-	s := feedstate.Of(lease.Record, c.elapsed())
+	s := feedstate.FromRecord(lease.Record, c.elapsed())
 	o := store.Outcome{ID: lease.ID, Token: lease.Token, State: s.StoreState(c.isConfigured(lease.URL)), Site: lease.Site}
 	if err := c.store.Commit(context.WithoutCancel(c.life), o); err != nil {
 		c.log().Warn("claim could not be returned", c.urlField(lease.URL), errField(err))

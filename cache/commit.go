@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/feedpollard/pollard/cache/feedstate"
@@ -60,7 +61,7 @@ func (f *Feed) commit(ctx context.Context, next *feedstate.State, lease *store.L
 	}
 	o.Points = &next.Points
 	next.Size += 2 * int64(max(0, len(o.FeedState)-len(lease.FeedState))+max(0, len(o.PollState)-len(lease.PollState)))
-	f.committing(lease.Token)
+	f.commits.begin(lease.Token)
 	// The origin has answered, so the outcome is stored even while the cache closes.
 	err = f.cache.store.Commit(context.WithoutCancel(ctx), o)
 	done := func() bool { return err == nil || errors.Is(err, store.ErrShort) }
@@ -74,7 +75,9 @@ func (f *Feed) commit(ctx context.Context, next *feedstate.State, lease *store.L
 		}
 	}
 	if !done() {
-		f.notCommitted()
+		if f.commits.fail() {
+			f.outdated.Store(true) // the store has it all the same
+		}
 		return err
 	}
 	if f.cache.elapsed()+o.In < time.Duration(f.cache.looks.Load()) {
@@ -117,32 +120,38 @@ func (f *Feed) commitFailed(ctx context.Context, s, completed *feedstate.State, 
 	f.report(s, &next, v)
 }
 
-// committed reports whether a change is this node's own commit, whose outcome it knows. The
-// token of the feed's state is not enough: a node that has seen another's claim has it too.
-func (f *Feed) committed(token store.Token) bool {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if token == 0 || token != f.token {
+// ownCommit is the last commit that this node has made of a feed, or is making. The store reports changes of all nodes, and
+// this one knows the outcome of its own. The token of the feed's state is not enough: a node that has seen another's
+// claim has it too.
+type ownCommit struct {
+	mu    sync.Mutex
+	token store.Token // 0: none
+	seen  bool        // the store has reported it
+}
+
+// begin says that changes with a token are from now on this node's own.
+func (o *ownCommit) begin(token store.Token) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.token, o.seen = token, false
+}
+
+// see reports whether a change with a token is the commit.
+func (o *ownCommit) see(token store.Token) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if token == 0 || token != o.token {
 		return false
 	}
-	f.announced = true
+	o.seen = true
 	return true
 }
 
-// committing says that changes with a token are from now on this node's own.
-func (f *Feed) committing(token store.Token) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.token, f.announced = token, false
-}
-
-// notCommitted says that they are not: the commit has failed. The store may have written it
-// all the same; then the record is read again.
-func (f *Feed) notCommitted() {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.announced {
-		f.outdated.Store(true)
-	}
-	f.token, f.announced = 0, false
+// fail says that the commit has failed. It reports whether the store has written it all the same.
+func (o *ownCommit) fail() (written bool) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	written = o.seen
+	o.token, o.seen = 0, false
+	return written
 }

@@ -4,4 +4,4 @@
 package cache
 
 // Waiting returns how many polls wait for their turn.
-func (c *Cache) Waiting() int64 { return c.waiting.inUse() }
+func (c *Cache) Waiting() int64 { return c.queued.inUse() }

@@ -31,7 +31,7 @@ type Feed struct {
 	touched     atomic.Int64                       // asked, as the store has it
 	own         atomic.Bool                        // one has at its own address
 	askers      [8]atomic.Int64                    // the owners that asked, as store.Owner; 0: none, or the store has it
-	expected    atomic.Bool                        // by a feed reader since the last poll: see [Feed.Ask]
+	askedByUser atomic.Bool                        // by a feed reader since the last poll: see [Feed.Ask]
 	missing     atomic.Uint64                      // the version whose body cannot be read, or that was withdrawn; 0: none
 	hub         atomic.Pointer[feedstate.HubState] // nil: nothing
 	ignored     atomic.Int64                       // pushes without a valid signature
@@ -41,11 +41,10 @@ type Feed struct {
 	users   atomic.Int64 // requests that use it: it stays in the table for as long
 	inTable atomic.Bool  // it is in the table, whose size counts it; changed under mu
 
-	mu        sync.Mutex  // guards what follows
-	poll      *inFlight   // the poll that waits or is under way; nil: there is none
-	token     store.Token // of the last poll that this node has committed, or is committing; 0: none
-	announced bool        // the store has reported that commit
+	mu   sync.Mutex // guards what follows
+	poll *inFlight  // the poll that waits or is under way; nil: there is none
 
+	commits  ownCommit
 	outdated atomic.Bool // the store has changed while a poll was under way
 }
 
@@ -83,7 +82,7 @@ func (f *Feed) Served() bool { return f.state.Load().Version != 0 }
 // New reports whether nothing is known of the feed: it is not configured, it was never
 // polled, and no poll is under way.
 func (f *Feed) New() bool {
-	return !f.state.Load().Known && !f.configured() && f.underWay() == nil
+	return !f.state.Load().Recorded && !f.configured() && f.underWay() == nil
 }
 
 // Hints are what the feed's document says.
@@ -125,7 +124,7 @@ func (f *Feed) Ask(by store.Owner, program bool) {
 	f.read(by)
 	s := f.state.Load()
 	if program && by != 0 && by != store.Any && s.Version == 0 {
-		f.expected.Store(true)
+		f.askedByUser.Store(true)
 	}
 	if s.Points != "" {
 		f.askTarget(s, by)
@@ -230,7 +229,7 @@ func (f *Feed) adopt(r store.Record) { f.publish(f.stateFrom(r, f.state.Load()))
 // stateFrom makes a state of a record, as the target of an old one.
 func (f *Feed) stateFrom(r store.Record, old *feedstate.State) *feedstate.State {
 	now := f.cache.elapsed()
-	s := feedstate.Of(r, now)
+	s := feedstate.FromRecord(r, now)
 	switch {
 	case s.Version != 0 && s.Version == f.missing.Load():
 		f.dropVersion(s)
@@ -296,7 +295,7 @@ func (f *Feed) underWay() *inFlight {
 
 // start has a poll wait for its turn, or joins the one that waits or is under way. It returns nil if too many polls
 // wait, or if the cache is closing.
-func (f *Feed) start(e pollRequest) (p *inFlight, joined bool) {
+func (f *Feed) start(req pollRequest) (p *inFlight, joined bool) {
 	f = f.locked()
 	defer f.mu.Unlock()
 	c := f.cache
@@ -306,12 +305,12 @@ func (f *Feed) start(e pollRequest) (p *inFlight, joined bool) {
 		}
 		return f.poll, true
 	}
-	place := c.waiting.try(f.owner(), 1)
+	place := c.queued.try(f.owner(), 1)
 	if place == nil {
 		return nil, false
 	}
 	p = f.newPoll()
-	if !c.schedule.add(f.queued(c.elapsed()), &queued{feed: f, request: e, poll: p, place: place}) {
+	if !c.schedule.add(f.queued(c.elapsed()), &queued{feed: f, request: req, poll: p, place: place}) {
 		place()
 		f.poll = nil
 		return nil, false

@@ -67,7 +67,7 @@ func (c *Cache) listed(r *store.Record, shown Shown) (out status.Feed, ok bool) 
 	} else {
 		some = feedstate.SummaryOf(r, c.now())
 		askers = some.Askers
-		out.State = feedstate.ShownOf(r.State, c.isConfigured(r.URL), !ended && in <= 0, some.Failures > 0)
+		out.State = feedstate.StatusStateOf(r.State, c.isConfigured(r.URL), !ended && in <= 0, some.Failures > 0)
 		if r.Points != "" {
 			out.State = c.stateOf(r.URL, &feedstate.State{Points: r.Points, Version: r.Version, Due: now + in, Ended: ended})
 		}

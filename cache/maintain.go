@@ -80,12 +80,12 @@ func (c *Cache) storeReaders(ctx context.Context) {
 	var known *Feed
 	c.table.feeds.Range(func(_, v any) bool {
 		f := v.(*Feed)
-		if f.state.Load().Known {
+		if f.state.Load().Recorded {
 			known = f
 		}
 		second, by := f.asked.Load(), f.askedBy()
 		memo := f.addHubNews()
-		if (second != f.touched.Load() || len(by) > 0 || memo != nil) && f.state.Load().Known {
+		if (second != f.touched.Load() || len(by) > 0 || memo != nil) && f.state.Load().Recorded {
 			asked[f.id], seconds[f] = store.Asked{Ago: f.sinceAsked(now), Own: f.own.Load(), By: by, FeedState: memo}, second
 		}
 		return true

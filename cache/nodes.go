@@ -81,7 +81,7 @@ func (c *Cache) noticeChange(change store.Change) {
 		return
 	}
 	// The record of a forgotten feed is read too: it may have come back.
-	if f := v.(*Feed); !f.committed(change.Token) {
+	if f := v.(*Feed); !f.commits.see(change.Token) {
 		c.readLater(f)
 	}
 }
@@ -152,7 +152,7 @@ func (c *Cache) readBatch(ctx context.Context, feeds []*Feed) error {
 		if err != nil {
 			return err
 		}
-		if replaced && old.Known && records[f.id] == nil {
+		if replaced && old.Recorded && records[f.id] == nil {
 			c.forgotten([]store.ID{f.id})
 		}
 	}
@@ -213,7 +213,7 @@ func (f *Feed) replaceState(ctx context.Context, old *feedstate.State, record *s
 // polledByOtherNode reports whether another node makes the first poll of a feed, judging by
 // its record: the poll has been granted, and has no outcome yet.
 func (f *Feed) polledByOtherNode(s *feedstate.State) bool {
-	return s.Version == 0 && s.Known && s.Last.At.IsZero() && s.Last.Winner == "" && f.cache.elapsed() < f.outcomeBy(s) && f.underWay() == nil
+	return s.Version == 0 && s.Recorded && s.Last.At.IsZero() && s.Last.Winner == "" && f.cache.elapsed() < f.outcomeBy(s) && f.underWay() == nil
 }
 
 // outcomeBy returns until when the outcome of the last poll may come, as elapsed counts. A

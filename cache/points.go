@@ -139,7 +139,7 @@ func (c *Cache) recordTarget(ctx context.Context, s *feedstate.State, configured
 	if err := c.store.Restore(ctx, []store.Saved{saved}); err != nil {
 		return err
 	}
-	if f := c.InMemory(to); f != nil && !f.state.Load().Known {
+	if f := c.InMemory(to); f != nil && !f.state.Load().Recorded {
 		return f.reload(ctx)
 	}
 	return nil

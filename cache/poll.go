@@ -49,14 +49,14 @@ func (f *Feed) run(ctx context.Context, t *turn, lease *store.Lease) {
 		planned = f.state.Load().Due
 	}
 	s := f.granted(lease)
-	s.Unconditional = s.Doubtful(t.poked, rules.OwnSite)
+	s.Unconditional = s.WhyUnconditional(t.poked, rules.OwnSite)
 	t.poll.send()
 	f.pinged.Store(false)
 	var large largeBody
 	defer large.done()
 	v, next, o := f.attempt(ctx, t, s, planned, rules, &large)
 	if t.poked && rules.OwnSite && !v.Good() {
-		next.Doubt() // the next one has to see what has changed
+		next.AskUnconditionally() // the next one has to see what has changed
 	}
 	o.Site = t.host.Site
 	f.complete(ctx, s, &next, v, lease, o)
@@ -80,10 +80,10 @@ func (f *Feed) granted(lease *store.Lease) *feedstate.State {
 	if lease.Version == 0 && s.Unstored == nil { // there is no body that a 304 could confirm
 		s.DropVersion()
 	}
-	if s.Gap = s.Last.Pause; old.Known && old.Granted != feedstate.NeverGranted {
+	if s.Gap = s.Last.Pause; old.Recorded && old.Granted != feedstate.NeverGranted {
 		s.Gap = s.Granted - old.Granted // otherwise about as long ago as was planned
 	}
-	s.Gap, s.Wanted = min(s.Gap, s.Last.Pause+maxGap), f.expected.Swap(false)
+	s.Gap, s.AskedByUser = min(s.Gap, s.Last.Pause+maxGap), f.askedByUser.Swap(false)
 	shown := s
 	shown.Due, shown.Version, shown.Response = old.Due, kept.Version, kept.Response
 	f.publish(&shown)
@@ -204,6 +204,6 @@ func (f *Feed) outcomeOf(s *feedstate.State, v feedstate.Classified, planned tim
 	if next.Unstored != nil && v.Body == nil { // there may be room by now
 		o.Body = &store.Body{Version: next.Version, Coding: next.Feed.Version.Coding, Data: bytes.Join(next.Unstored.Parts, nil)}
 	}
-	next.Known, o.State = true, next.StoreState(f.configured())
+	next.Recorded, o.State = true, next.StoreState(f.configured())
 	return next, o
 }

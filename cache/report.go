@@ -33,9 +33,9 @@ type Poll struct {
 	Entries   int    // of the version; 0 without one
 	Failures  int    // in a row, this one included
 	Recovered int    // how many failures in a row this good answer has ended
-	// Known says that the feed is configured or has had a version before. Of others
+	// IsFeed says that the feed is configured or has had a version before. Of others
 	// it is not known that they are feeds at all: readers may ask for anything.
-	Known bool
+	IsFeed bool
 }
 
 // report logs a poll, and passes it to the observer.
@@ -46,7 +46,7 @@ func (f *Feed) report(before, after *feedstate.State, v feedstate.Classified) {
 		Status: a.Status, Err: a.Err, Wire: a.Wire,
 		Next: after.Next(f.cache.moment()), Winner: after.Last.Winner, Failures: m.History.Failures,
 		Updated: v.Result == status.ResultNew,
-		Known:   before.Feed.Version.Number > 0 || f.configured(),
+		IsFeed:  before.Feed.Version.Number > 0 || f.configured(),
 	}
 	p.First = p.Updated && before.Feed.Version.Number == 0
 	if after.Version != 0 {
@@ -118,7 +118,7 @@ func (f *Feed) log(p Poll, detail string, named []feedurl.Redacted) {
 }
 
 func (c *Cache) urlField(key string) zap.Field {
-	return zap.String("feed", feedurl.Redact(c.settings.Load().Shown(key)))
+	return zap.String("feed", feedurl.Redact(c.settings.Load().LogName(key)))
 }
 
 func errField(err error) zap.Field {

@@ -58,12 +58,12 @@ func TestObservedPolls(t *testing.T) {
 			answer policy.Answer
 			want   cache.Poll
 		}{
-			{"never worked", failed(404, policy.FailureNotFound), cache.Poll{Result: status.ResultFailed, Failure: policy.FailureNotFound, Failures: 1, Known: true}},
-			{"nor again", failed(500, policy.FailureStatus), cache.Poll{Result: status.ResultFailed, Failure: policy.FailureStatus, Before: policy.FailureNotFound, Failures: 2, Known: true}},
-			{"first version", ok(rss(2, "")), cache.Poll{Result: status.ResultNew, Before: policy.FailureStatus, Updated: true, First: true, Entries: 2, Recovered: 2, Known: true}},
-			{"unchanged", ok(rss(2, "")), cache.Poll{Result: status.ResultUnchanged, Entries: 2, Known: true}},
-			{"second version", ok(rss(3, "")), cache.Poll{Result: status.ResultNew, Updated: true, Entries: 3, Known: true}},
-			{"fails", failed(503, policy.FailureStatus), cache.Poll{Result: status.ResultFailed, Failure: policy.FailureStatus, Failures: 1, Entries: 3, Known: true}},
+			{"never worked", failed(404, policy.FailureNotFound), cache.Poll{Result: status.ResultFailed, Failure: policy.FailureNotFound, Failures: 1, IsFeed: true}},
+			{"nor again", failed(500, policy.FailureStatus), cache.Poll{Result: status.ResultFailed, Failure: policy.FailureStatus, Before: policy.FailureNotFound, Failures: 2, IsFeed: true}},
+			{"first version", ok(rss(2, "")), cache.Poll{Result: status.ResultNew, Before: policy.FailureStatus, Updated: true, First: true, Entries: 2, Recovered: 2, IsFeed: true}},
+			{"unchanged", ok(rss(2, "")), cache.Poll{Result: status.ResultUnchanged, Entries: 2, IsFeed: true}},
+			{"second version", ok(rss(3, "")), cache.Poll{Result: status.ResultNew, Updated: true, Entries: 3, IsFeed: true}},
+			{"fails", failed(503, policy.FailureStatus), cache.Poll{Result: status.ResultFailed, Failure: policy.FailureStatus, Failures: 1, Entries: 3, IsFeed: true}},
 		} {
 			answer = tt.answer
 			g.get(feedURL)
@@ -92,7 +92,7 @@ func TestLogHasDetails(t *testing.T) {
 		answer.Detail = "https://origin.test/: the gateway failed: panic: at the answer"
 		g := newGateway(t, func(policy.Ask) policy.Answer { return answer })
 		g.settings.Log, g.settings.Feeds = zap.New(core), []string{feedURL}
-		g.settings.Shown = func(key string) string { return strings.TrimPrefix(key, "https:") }
+		g.settings.LogName = func(key string) string { return strings.TrimPrefix(key, "https:") }
 		g.open()
 		g.get(feedURL)
 		synctest.Wait()

@@ -54,8 +54,8 @@ type ServeOptions struct {
 	// May returns an error if the version may not be served that came from a URL to which redirects
 	// have led. Nil: it may come from anywhere.
 	May func(from string) error
-	// Waited is the poll for which the reader has waited, as [Feed.Await] returned it. The zero value:
-	// it has not.
+	// Waited is the poll for which the reader has waited, as [Feed.Await] returned it; empty if it has not
+	// waited.
 	Waited version.CacheStatus
 	// Spent is how long the reader has waited already, for a feed that points to this one.
 	Spent time.Duration
@@ -182,14 +182,14 @@ func (f *Feed) refresh(ctx context.Context, s *feedstate.State, now, waited time
 
 // requestFor returns the poll that a reader causes. If the version was damaged, it only waits for
 // MinInterval, and not for the time that was planned.
-func (f *Feed) requestFor(s *feedstate.State) (e pollRequest) {
+func (f *Feed) requestFor(s *feedstate.State) (req pollRequest) {
 	if f.pinged.Load() {
-		e.floor = f.rules().MinInterval
+		req.floor = f.rules().MinInterval
 	}
 	if s.Version == 0 && f.missing.Load() != 0 {
-		e.floor = f.rules().MinInterval
+		req.floor = f.rules().MinInterval
 	}
-	return e
+	return req
 }
 
 // storeError returns the error of a request that could not read from the store.

@@ -65,8 +65,8 @@ type Settings struct {
 	Listed func() []string
 	// Observe is called after each poll, without locks held. Nil: nothing is called.
 	Observe func(Poll)
-	// Shown returns the URL that the log has for a key. Nil: the key itself.
-	Shown func(key string) string
+	// LogName returns the URL that the log has for a key. Nil: the key itself.
+	LogName func(key string) string
 	// Forgotten is called with the keys of feeds that have been forgotten. Nil: nothing is called.
 	Forgotten func(keys []string)
 	Log       *zap.Logger // nil: nothing is logged
@@ -110,8 +110,8 @@ func (s Settings) filled() *Settings {
 	if s.Observe == nil {
 		s.Observe = func(Poll) {}
 	}
-	if s.Shown == nil {
-		s.Shown = func(key string) string { return key }
+	if s.LogName == nil {
+		s.LogName = func(key string) string { return key }
 	}
 	if s.Forgotten == nil {
 		s.Forgotten = func([]string) {}

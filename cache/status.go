@@ -55,9 +55,9 @@ func (c *Cache) describeAll(records []store.Record) []status.Feed {
 	list := make([]status.Feed, 0, len(records))
 	for _, r := range records {
 		if f := c.InMemory(r.URL); f != nil {
-			list = append(list, c.describe(f.key, f.shown(), f.sinceAsked(now), pauses))
+			list = append(list, c.describe(f.key, f.forStatus(), f.sinceAsked(now), pauses))
 		} else {
-			f := newFeed(c, r.URL, feedstate.Of(r, now))
+			f := newFeed(c, r.URL, feedstate.FromRecord(r, now))
 			list = append(list, c.describe(f.key, f.held(f.state.Load(), now), r.Asked, pauses))
 		}
 	}
@@ -96,16 +96,16 @@ func (c *Cache) Details(ctx context.Context, key string, most int) (status.Feed,
 }
 
 func (f *Feed) describe() status.Feed {
-	c, s := f.cache, f.shown()
+	c, s := f.cache, f.forStatus()
 	out := c.describe(f.key, s, f.sinceAsked(c.elapsed()), c.pauses())
 	if out.Site {
-		out.SiteFeeds = s.Last.Site.Shown()
+		out.SiteFeeds = s.Last.Site.Redacted()
 	}
 	return out
 }
 
-// shown returns the state that people see: with the reason why the feed is not polled although it is due.
-func (f *Feed) shown() *feedstate.State {
+// forStatus returns the state that people see: with the reason why the feed is not polled although it is due.
+func (f *Feed) forStatus() *feedstate.State {
 	s, p := f.latest()
 	now := f.cache.elapsed()
 	s = f.held(s, now)
@@ -117,9 +117,9 @@ func (f *Feed) shown() *feedstate.State {
 	if s.Last.Winner != "" || p == nil || p.left() {
 		return s
 	}
-	waiting := *s
-	waiting.Override(f.cache.moment(), 0, policy.HintHostSlot)
-	return &waiting
+	queued := *s
+	queued.Override(f.cache.moment(), 0, policy.HintHostSlot)
+	return &queued
 }
 
 // describe returns the status of a feed that a reader has asked for so long ago; negative: never.
@@ -189,7 +189,7 @@ func (c *Cache) describe(k feedstate.Key, s *feedstate.State, asked time.Duratio
 // stateOf returns the state that people see of a feed: that of the feed to which it points, if it points to one. If
 // that one never gave a version, readers get the feed's own, and it has its own state.
 func (c *Cache) stateOf(key string, s *feedstate.State) status.State {
-	own := s.Shown(c.isConfigured(key), c.elapsed())
+	own := s.StatusState(c.isConfigured(key), c.elapsed())
 	served := s.Version != 0
 	for range maxPointers {
 		if s.Points == "" {
@@ -204,9 +204,9 @@ func (c *Cache) stateOf(key string, s *feedstate.State) status.State {
 		if err != nil || len(records) == 0 {
 			break
 		}
-		key, s = target, feedstate.Of(records[0], c.elapsed())
+		key, s = target, feedstate.FromRecord(records[0], c.elapsed())
 	}
-	if state := s.Shown(c.isConfigured(key), c.elapsed()); state != status.StateUnread || !served {
+	if state := s.StatusState(c.isConfigured(key), c.elapsed()); state != status.StateUnread || !served {
 		return state
 	}
 	return own
@@ -269,7 +269,7 @@ func (c *Cache) Summary(ctx context.Context) status.Summary {
 		s.StoreAway, s.Outage, s.StoreAwaySince = true, feedurl.RedactText(feedurl.Message(err.Error())), c.now().UTC()
 	}
 	for state, n := range totals.Feeds {
-		s.Feeds[feedstate.ShownOf(state, false, false, false)] += n
+		s.Feeds[feedstate.StatusStateOf(state, false, false, false)] += n
 	}
 	move := func(from status.State, n int64) {
 		if n > 0 {

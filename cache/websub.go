@@ -71,7 +71,7 @@ func (f *Feed) requestsOf(next *feedstate.State, v feedstate.Classified) []feeds
 		return nil
 	}
 	var want feedstate.HubTopic
-	if !over && f.wanted() {
+	if !over && f.askedRecently() {
 		want = next.HubOf(f.key, v.Answer.Private)
 	}
 	p, now := c.subscription(f.id, next), c.now().Round(0).UTC()
@@ -87,8 +87,8 @@ func (f *Feed) requestsOf(next *feedstate.State, v feedstate.Classified) []feeds
 	return requests
 }
 
-// wanted reports whether readers have asked for the feed recently. If none is known to, one
+// askedRecently reports whether readers have asked for the feed recently. If none is known to, one
 // has just asked at another node, or the operator wants it to be prefetched.
-func (f *Feed) wanted() bool {
+func (f *Feed) askedRecently() bool {
 	return f.sinceAsked(f.cache.elapsed()) < f.cache.settings.Load().IdleAfter
 }

@@ -254,7 +254,7 @@ type Decision struct {
 	Base time.Duration `json:"base,omitempty"`
 
 	// NotBefore is the end of the longest pause that the origin has asked for, whatever
-	// decided; zero: it has not.
+	// decided; zero if it has asked for none.
 	NotBefore time.Time `json:"not_before,omitzero"`
 
 	Considered []Term `json:"considered"`

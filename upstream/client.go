@@ -140,7 +140,7 @@ func WithTLS(config *tls.Config) Option {
 // New returns a client with default pacing and without a contact.
 func New(options ...Option) *Client {
 	c := &Client{now: time.Now, lookup: lookupPublic}
-	c.hosts.known, c.hosts.sites = make(map[string]*host), make(map[string]*site)
+	c.hosts.byName, c.hosts.sites = make(map[string]*host), make(map[string]*site)
 	c.transport = &http.Transport{
 		Proxy:                  guardedProxy, // not one of the environment, which would bypass the guard
 		OnProxyConnectResponse: proxyConnected,

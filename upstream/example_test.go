@@ -17,7 +17,7 @@ import (
 )
 
 // Two polls of a feed. The second sends the validators of the first answer, so that nothing is downloaded
-// again. The third may not reach its address.
+// again. The third may not reach the address of the site.
 func ExampleClient_Poll() {
 	site := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("ETag", `"1"`)
@@ -33,7 +33,7 @@ func ExampleClient_Poll() {
 	defer c.Close()
 	c.Apply(upstream.Settings{
 		Contact: "https://example.org/about",                          // for the User-Agent
-		Private: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}, // which feeds of strangers may not reach
+		Private: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}, // the only private addresses that polls may reach
 	})
 
 	ask := policy.Ask{URL: feedurl.MustParse(site.URL + "/feed"), Timeout: 10 * time.Second, MaxBody: 1 << 20}
@@ -44,11 +44,11 @@ func ExampleClient_Poll() {
 	second := c.Poll(context.Background(), ask)
 	fmt.Println(second.Status, len(second.Body))
 
-	c.Apply(upstream.Settings{})
+	c.Apply(upstream.Settings{}) // now they may reach none
 	third := c.Poll(context.Background(), ask)
-	fmt.Println(third.Failure)
+	fmt.Println("failure:", third.Failure)
 	// Output:
 	// 200 <rss/>
 	// 304 0
-	// address
+	// failure: address
 }

@@ -30,9 +30,9 @@ const longestSpacing = time.Minute
 type hosts struct {
 	mu      sync.Mutex // guards all below; it is not held while a request waits
 	rules   feedurl.HostTable[HostRule]
-	known   map[string]*host // by name; of an IP address or a name of a private network, with its port
+	byName  map[string]*host // by name; of an IP address or a name of a private network, with its port
 	sites   map[string]*site // by [feedurl.URL.Site]
-	sweepAt int              // number of known hosts and sites at which idle ones are dropped
+	sweepAt int              // number of hosts and sites at which idle ones are dropped
 }
 
 // host is a host that requests are in flight to.
@@ -174,15 +174,15 @@ func (h *hosts) hubPause(of *host, until, now time.Time) time.Time {
 func (h *hosts) use(u feedurl.URL, now time.Time) *host {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if len(h.known)+len(h.sites) >= h.sweepAt {
+	if len(h.byName)+len(h.sites) >= h.sweepAt {
 		h.sweep(now)
-		h.sweepAt = max(64, 2*(len(h.known)+len(h.sites)))
+		h.sweepAt = max(64, 2*(len(h.byName)+len(h.sites)))
 	}
 	name, of := nameOf(u), u.Site()
-	to, at := h.known[name], h.sites[of]
+	to, at := h.byName[name], h.sites[of]
 	if to == nil {
 		to = new(host)
-		h.known[name] = to
+		h.byName[name] = to
 	}
 	if at == nil {
 		at = new(site)
@@ -209,8 +209,8 @@ func (h *hosts) drop(from *host) {
 
 // sweep drops idle hosts, because a gateway may be open to any URL.
 func (h *hosts) sweep(now time.Time) {
-	maps.DeleteFunc(h.known, func(_ string, known *host) bool { return known.users == 0 })
-	maps.DeleteFunc(h.sites, func(_ string, known *site) bool {
-		return known.users == 0 && !known.last.Add(longestSpacing).After(now) && !known.hub.After(now)
+	maps.DeleteFunc(h.byName, func(_ string, one *host) bool { return one.users == 0 })
+	maps.DeleteFunc(h.sites, func(_ string, one *site) bool {
+		return one.users == 0 && !one.last.Add(longestSpacing).After(now) && !one.hub.After(now)
 	})
 }

@@ -243,7 +243,7 @@ func TestIdleHostsAreForgotten(t *testing.T) {
 		}
 		c.hosts.mu.Lock()
 		defer c.hosts.mu.Unlock()
-		if hosts := len(c.hosts.known); hosts > 300 {
+		if hosts := len(c.hosts.byName); hosts > 300 {
 			t.Errorf("%d hosts and domains are remembered", hosts)
 		}
 	})

@@ -68,7 +68,7 @@ func (v *Classified) Feeds() []feedurl.Redacted {
 	if v.site == nil {
 		return nil
 	}
-	return v.site.Shown()
+	return v.site.Redacted()
 }
 
 // ClassifyUnread decides what an answer means for the feed if its document need not be read for

@@ -96,9 +96,9 @@ func (m feedState) encode() ([]byte, error) {
 	return json.Marshal(&m)
 }
 
-// Of returns the state that a record describes, which was read at an elapsed time.
-func Of(r store.Record, now time.Duration) *State {
-	s := &State{Known: true, Owner: r.Owner, Poked: r.Poked, Configured: r.Configured, Points: r.Points, Version: r.Version, Ended: r.In == store.Ended, Granted: NeverGranted, First: NeverGranted}
+// FromRecord returns the state that a record describes, which was read at an elapsed time.
+func FromRecord(r store.Record, now time.Duration) *State {
+	s := &State{Recorded: true, Owner: r.Owner, Poked: r.Poked, Configured: r.Configured, Points: r.Points, Version: r.Version, Ended: r.In == store.Ended, Granted: NeverGranted, First: NeverGranted}
 	if !s.Ended {
 		s.Due = now + r.In
 	}
@@ -115,7 +115,7 @@ func Of(r store.Record, now time.Duration) *State {
 	if err != nil {
 		// One damaged record must not take the schedule with it. Its version, of which
 		// nothing is known, has to be fetched again.
-		*s = State{Known: true, Owner: s.Owner, Poked: s.Poked, Configured: s.Configured, Points: s.Points, Due: s.Due, Ended: s.Ended, Granted: s.Granted, NotBefore: s.NotBefore}
+		*s = State{Recorded: true, Owner: s.Owner, Poked: s.Poked, Configured: s.Configured, Points: s.Points, Due: s.Due, Ended: s.Ended, Granted: s.Granted, NotBefore: s.NotBefore}
 		s.Last = pollState{Result: status.ResultFailed, Failure: policy.FailureStore, Error: err.Error()}
 		s.Feed.Version.Number = r.Version
 	}

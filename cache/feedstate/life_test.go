@@ -55,7 +55,7 @@ func (l *life) poll(a policy.Answer) Classified {
 		a.URL = feedURL
 	}
 	next, own := l.next(), l.own
-	next.Granted, next.Unconditional = l.now, next.Doubtful(false, false)
+	next.Granted, next.Unconditional = l.now, next.WhyUnconditional(false, false)
 	v, ok := next.ClassifyUnread(a)
 	if !ok {
 		v = next.ClassifyDocument(own, false, a, a.At, func() []byte { return l.body })
@@ -94,7 +94,7 @@ func (l *life) store(s *State) {
 	if s.Ended {
 		r.In = store.Ended
 	}
-	l.state = Of(*r, l.now)
+	l.state = FromRecord(*r, l.now)
 }
 
 // given is a 200 with a document.

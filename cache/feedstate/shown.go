@@ -45,7 +45,7 @@ func (s *State) countUnserved(v Classified) {
 		s.Last.Unserved = 0
 	case v.Answer.Failure == policy.FailureNotShared && v.Answer.Status == http.StatusOK:
 		s.Last.Unserved = neverWorked // it is a feed, which its shield can do nothing for
-	case !s.Wanted || v.Answer.Unsent() || v.Answer.Failure == policy.FailureHeld:
+	case !s.AskedByUser || v.Answer.Unsent() || v.Answer.Failure == policy.FailureHeld:
 	case v.Answer.Failure == policy.FailureGone, v.Answer.Failure == policy.FailureRateLimited:
 		s.Last.Unserved = neverWorked
 	default:
@@ -53,13 +53,13 @@ func (s *State) countUnserved(v Classified) {
 	}
 }
 
-// Shown returns the state that people see.
-func (s *State) Shown(configured bool, now time.Duration) status.State {
-	return ShownOf(s.StoreState(configured), configured, s.DueAt(now), s.Feed.History.Failures > 0)
+// StatusState returns the state that people see.
+func (s *State) StatusState(configured bool, now time.Duration) status.State {
+	return StatusStateOf(s.StoreState(configured), configured, s.DueAt(now), s.Feed.History.Failures > 0)
 }
 
-// ShownOf returns the state that people see for a state in the store.
-func ShownOf(stored store.State, configured, due, failing bool) status.State {
+// StatusStateOf returns the state that people see for a state in the store.
+func StatusStateOf(stored store.State, configured, due, failing bool) status.State {
 	switch stored {
 	case store.StateGone:
 		return status.StateGone

@@ -3,7 +3,7 @@
 
 // Package feedstate is what is remembered of a feed: how the answer of a poll changes it
 // ([State.ClassifyUnread], [State.ClassifyDocument], [State.Update]), when the feed is polled next
-// ([State.Plan]), what people are shown ([State.Shown]), and how it is written ([State.EncodeFeedState]).
+// ([State.Plan]), what people are shown ([State.StatusState]), and how it is written ([State.EncodeFeedState]).
 //
 // It is pure: no store, no clock, no network. It depends on its arguments alone.
 package feedstate
@@ -22,9 +22,9 @@ import (
 // State is what is known of a feed. It is immutable once it is published: a change makes a new one.
 // Its moments are elapsed times, as [Moment] has them.
 type State struct {
-	Known  bool        // the store has a record
-	Owner  store.Owner // that it counts for
-	Askers []Asker     // that asked in the last 30 days
+	Recorded bool        // the store has a record
+	Owner    store.Owner // that it counts for
+	Askers   []Asker     // that asked in the last 30 days
 	// Configured says that a node has the feed in its configuration, or one that points to it.
 	Configured bool
 
@@ -41,7 +41,7 @@ type State struct {
 	NotBefore     time.Duration
 	Granted       time.Duration // when the store granted the last poll
 	Gap           time.Duration // of a poll under way: since the one before
-	Wanted        bool          // of a poll under way: a feed reader whom the operator knows has asked for it
+	AskedByUser   bool          // of a poll under way: a feed reader whom the operator knows has asked for it
 	Unconditional *policy.Term  // of a poll under way: why it is unconditional although there are validators; nil: it is not
 
 	Last  pollState

@@ -29,14 +29,14 @@ func FuzzState(f *testing.F) {
 	f.Add([]byte(`{}`), []byte(`{"version":`), uint64(1))
 	f.Fuzz(func(t *testing.T, facts, memo []byte, number uint64) {
 		record := store.Record{URL: "https://a.example/", Version: number, In: time.Hour, PollState: facts, FeedState: memo, State: store.StateFailing}
-		s := Of(record, 0)
+		s := FromRecord(record, 0)
 		if s.Due != time.Hour || s.Ended {
 			t.Fatalf("the schedule has become %v", s.Due)
 		}
 		if s.Version != 0 && s.Response == nil {
 			t.Fatal("a version without headers")
 		}
-		s.Shown(false, 0)
+		s.StatusState(false, 0)
 		s.Decision()
 		if age := s.MaxAge(0, func() policy.Rules { return policy.Rules{MaxInterval: 24 * time.Hour} }); age != 3600 && (age != 60 || s.Points == "") {
 			t.Errorf("max-age %d", age)
@@ -59,7 +59,7 @@ func FuzzState(f *testing.F) {
 		if record.FeedState, err = s.EncodeFeedState(); err != nil {
 			t.Fatal(err)
 		}
-		again := Of(record, 0)
+		again := FromRecord(record, 0)
 		if got, err := again.EncodePollState(); err != nil || string(got) != string(record.PollState) {
 			t.Errorf("facts %s were read and written as %s, %v", record.PollState, got, err)
 		}
@@ -211,7 +211,7 @@ func TestShownState(t *testing.T) {
 		if !tt.due {
 			s.Due = 1
 		}
-		if got := s.Shown(tt.configured, 0); got != tt.shown {
+		if got := s.StatusState(tt.configured, 0); got != tt.shown {
 			t.Errorf("%s: %s, want %s", tt.name, got, tt.shown)
 		}
 	}
@@ -228,7 +228,7 @@ func TestNamesOfTheFirstEdition(t *testing.T) {
 	now := time.Unix(20520*24*60*60, 0)
 	askers := []store.Owner{store.OwnerOfHash(store.KindNamed, 7), store.OwnerOfHash(store.KindNamed, 1<<64-1)}
 	for range 2 {
-		s := Of(record, 0)
+		s := FromRecord(record, 0)
 		if s.Last.Failure != policy.FailureStatus || s.Last.Error != `it said "elsewhere":` ||
 			!slices.Equal(s.Feed.Groups, want) || s.Feed.Version.Title != `,"d":` {
 			t.Fatalf("%s and %s are read as %+v, %+v", record.PollState, record.FeedState, s.Last, s.Feed)

@@ -53,7 +53,7 @@ func (s *State) Update(own Key, v Classified) {
 			m.Version.Update(a.Status, a.Header)
 		}
 	}
-	s.updateDoubts(v)
+	s.updateUnconditional(v)
 	s.countUnserved(v)
 	s.Feed.Named = s.names(own, v)
 	s.point(v.Points, v)

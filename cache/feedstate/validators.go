@@ -26,10 +26,10 @@ const (
 	errorsFor = 24 * time.Hour
 )
 
-// Doubtful returns why the poll under way should be unconditional although there are validators;
+// WhyUnconditional returns why the poll under way should be unconditional although there are validators;
 // nil: it should not. Polls by hand come in addition to the regular ones, so they are conditional after a
 // good answer, but not those of a site of this process: its owner wants to see what has changed.
-func (s *State) Doubtful(byHand, ownSite bool) *policy.Term {
+func (s *State) WhyUnconditional(byHand, ownSite bool) *policy.Term {
 	f, wait, note := &s.Last, confirmedFor, ""
 	failed := f.Failure != policy.FailureNone && f.Status >= http.StatusBadRequest
 	if ownSite {
@@ -55,11 +55,11 @@ func (s *State) Doubtful(byHand, ownSite bool) *policy.Term {
 	return &policy.Term{Hint: policy.HintStuck, Note: note}
 }
 
-// Doubt makes the next poll of a shielded feed unconditional.
-func (s *State) Doubt() { s.Last.Confirmed = max(s.Last.Confirmed, ownConfirmed) }
+// AskUnconditionally makes the next poll of a shielded feed unconditional.
+func (s *State) AskUnconditionally() { s.Last.Confirmed = max(s.Last.Confirmed, ownConfirmed) }
 
-// updateDoubts takes over what an answer says for [State.Doubtful].
-func (s *State) updateDoubts(v Classified) {
+// updateUnconditional takes over what an answer says for [State.WhyUnconditional].
+func (s *State) updateUnconditional(v Classified) {
 	f := &s.Last
 	f.Emptied = v.emptied || f.Emptied && !v.Good()
 	switch {

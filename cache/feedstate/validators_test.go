@@ -19,10 +19,10 @@ func doubted(polls int, gap time.Duration, ownSite bool) (unconditional []int) {
 	s := State{Version: 1, Gap: gap}
 	for n := 1; n <= polls; n++ {
 		v := Classified{Result: status.ResultUnchanged, Answer: policy.Answer{Asked: time.Unix(1, 0), Status: 304}}
-		if s.Unconditional = s.Doubtful(false, ownSite); s.Unconditional != nil {
+		if s.Unconditional = s.WhyUnconditional(false, ownSite); s.Unconditional != nil {
 			unconditional, v.Answer.Status = append(unconditional, n), 200
 		}
-		s.updateDoubts(v)
+		s.updateUnconditional(v)
 	}
 	return unconditional
 }
@@ -45,10 +45,10 @@ func TestDoubtful(t *testing.T) {
 		}
 	}
 	s := State{Version: 1, Gap: 100 * day}
-	if byHand, own := s.Doubtful(true, false), s.Doubtful(true, true); byHand != nil || own == nil {
+	if byHand, own := s.WhyUnconditional(true, false), s.WhyUnconditional(true, true); byHand != nil || own == nil {
 		t.Errorf("by hand: %v, at a site of this process: %v", byHand, own)
 	}
-	if s.Version = 0; s.Doubtful(true, true) != nil || s.Doubtful(false, false) != nil {
+	if s.Version = 0; s.WhyUnconditional(true, true) != nil || s.WhyUnconditional(false, false) != nil {
 		t.Error("nothing is stored that could be wrong, and a poll has a reason to be unconditional")
 	}
 }
@@ -61,7 +61,7 @@ func TestErrorsToConditionalRequests(t *testing.T) {
 		l.poll(given(origintest.Feed(entries, ""), "ETag", `"1"`))
 		start := l.now
 		for l.state.Feed.Version.Entries == 1 && l.now-start < within {
-			if l.next().Doubtful(false, false) != nil {
+			if l.next().WhyUnconditional(false, false) != nil {
 				l.poll(given(origintest.Feed(2, ""), "ETag", `"2"`))
 			} else {
 				l.poll(failed(code, policy.FailureStatus))
@@ -74,10 +74,10 @@ func TestErrorsToConditionalRequests(t *testing.T) {
 	l, tried := newLife(t), 0
 	l.poll(given(origintest.Feed(1, ""), "ETag", `"1"`))
 	for start := l.now; l.now-start < 10*24*time.Hour; {
-		if l.next().Doubtful(true, false) == nil && l.state.Last.Failure != policy.FailureNone {
+		if l.next().WhyUnconditional(true, false) == nil && l.state.Last.Failure != policy.FailureNone {
 			t.Fatal("by hand, the poll after an error is conditional")
 		}
-		if l.next().Doubtful(false, false) != nil {
+		if l.next().WhyUnconditional(false, false) != nil {
 			tried++
 		}
 		l.poll(failed(500, policy.FailureStatus))

@@ -61,7 +61,7 @@ type Queue struct {
 	Room func(Owner) int
 
 	operator Owner
-	waiting  map[ID]waiter
+	waiters  map[ID]waiter
 	places   int64 // how many places were given to feeds for which a reader waits
 	due      int   // feeds in the queue that are only due
 
@@ -88,7 +88,7 @@ func New(operator Owner) *Queue {
 	return &Queue{
 		Room:     func(Owner) int { return math.MaxInt },
 		operator: operator,
-		waiting:  make(map[ID]waiter),
+		waiters:  make(map[ID]waiter),
 		sites:    make(map[string]*site),
 		owners:   make(map[Owner]*owner),
 	}
@@ -100,7 +100,7 @@ func New(operator Owner) *Queue {
 func (q *Queue) Wait(f Feed) {
 	q.places++
 	key := firstPlace + q.places
-	if w, ok := q.waiting[f.ID]; ok {
+	if w, ok := q.waiters[f.ID]; ok {
 		if !f.New {
 			key = w.key
 		}
@@ -112,24 +112,24 @@ func (q *Queue) Wait(f Feed) {
 // wait puts a feed with a place into the queue.
 func (q *Queue) wait(f Feed, key int64) {
 	l := q.line(f)
-	q.waiting[f.ID] = waiter{line: l, key: key, due: f.Due}
+	q.waiters[f.ID] = waiter{line: l, key: key, due: f.Due}
 	q.put(l, entry{f.ID, key})
 }
 
 // Waits reports whether the feed is in the queue because a reader waits for it.
 func (q *Queue) Waits(id ID) bool {
-	_, ok := q.waiting[id]
+	_, ok := q.waiters[id]
 	return ok
 }
 
 // Leave takes a feed out of the queue if it is there because a reader waits for it. If it is also due, it stays as
 // one that is.
 func (q *Queue) Leave(id ID) {
-	w, ok := q.waiting[id]
+	w, ok := q.waiters[id]
 	if !ok {
 		return
 	}
-	delete(q.waiting, id)
+	delete(q.waiters, id)
 	q.remove(w.line, w.line.find(0, entry{id, w.key}))
 }
 
@@ -179,7 +179,7 @@ func (q *Queue) Back(f Feed, at time.Duration) {
 	key, waits := keyOf(f.Due), f.Waiting && f.place != 0
 	if waits {
 		key = f.place
-		if w, again := q.waiting[f.ID]; again && f.New { // it is the one asked for most recently
+		if w, again := q.waiters[f.ID]; again && f.New { // it is the one asked for most recently
 			key = w.key
 		}
 		q.Leave(f.ID)
@@ -190,7 +190,7 @@ func (q *Queue) Back(f Feed, at time.Duration) {
 		s.free = max(s.free, at)
 	}
 	if waits {
-		q.waiting[f.ID] = waiter{line: l, key: key, due: f.Due}
+		q.waiters[f.ID] = waiter{line: l, key: key, due: f.Due}
 	} else {
 		q.due++
 	}

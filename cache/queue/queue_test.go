@@ -228,7 +228,7 @@ func checkEmpty(t *testing.T, q *Queue) {
 	if got := q.Next(later, 10); len(got) > 0 {
 		t.Errorf("left over: %v", got)
 	}
-	if n := len(q.sites) + len(q.owners) + len(q.active) + len(q.waiting) + len(q.idle) + len(q.timed) + q.due; n > 0 {
+	if n := len(q.sites) + len(q.owners) + len(q.active) + len(q.waiters) + len(q.idle) + len(q.timed) + q.due; n > 0 {
 		t.Errorf("%d things are remembered: %+v", n, q)
 	}
 }

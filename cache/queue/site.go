@@ -189,8 +189,8 @@ func (s *site) moment() time.Duration {
 	return max(at, s.heldNew)
 }
 
-// known is until when something about the site needs to be known although no feed waits.
-func (s *site) known() time.Duration {
+// neededUntil is until when something about the site needs to be kept although no feed waits.
+func (s *site) neededUntil() time.Duration {
 	until := max(s.free, s.held, s.heldNew, s.hopUntil)
 	if s.by != 0 {
 		until = max(until, s.heldNew+blamed)
@@ -225,7 +225,7 @@ func (q *Queue) place(s *site) {
 		s.at = s.moment()
 		heap.Push(&q.timed, s)
 	case s.hops == 0:
-		s.at = s.known()
+		s.at = s.neededUntil()
 		heap.Push(&q.idle, s)
 	}
 }

@@ -127,7 +127,7 @@ func TestOperatorHasEverySecondSlot(t *testing.T) {
 	}
 	guests := 0
 	s.each = func(now time.Duration) time.Duration {
-		for ; len(s.q.waiting) < 50; guests++ {
+		for ; len(s.q.waiters) < 50; guests++ {
 			f := &polled{Feed: Feed{ID: numbered(1_000_000 + guests), Site: "s", Owner: alice, New: true, Due: now}, interval: 1000 * day}
 			s.feeds[f.ID] = f
 			s.q.Wait(f.Feed)

@@ -150,8 +150,8 @@ func (q *Queue) takeFirst(l *line) Feed {
 	}
 	e := l.feeds[0]
 	if f.ID, f.Due, f.Waiting = e.id, time.Duration(e.key), e.waits(); f.Waiting {
-		f.Due, f.place = q.waiting[e.id].due, e.key
-		delete(q.waiting, e.id)
+		f.Due, f.place = q.waiters[e.id].due, e.key
+		delete(q.waiters, e.id)
 	} else {
 		q.due--
 	}

@@ -174,7 +174,7 @@ func (d *Database) Body(ctx context.Context, id ID) (*StoredBody, error) {
 // hasRecord reports whether the record of a feed can be read, though its body cannot. Otherwise the
 // error may pass, and the version must not be dropped because of it.
 func (d *Database) hasRecord(ctx context.Context, id ID) bool {
-	_, _, err := d.records(ctx, feedIfKnown, one(id[:]))
+	_, _, err := d.records(ctx, feedWithURL, one(id[:]))
 	return err == nil
 }
 

@@ -60,11 +60,11 @@ func claim(tx Tx, claims []Claim) ([]Lease, error) {
 			leases[i] = f.hop(now, c, s)
 			continue
 		}
-		if !f.known {
+		if !f.hasURL {
 			f.begin(now, lost, c.URL, c.Hold)
 			changed[c.ID] = true
 		}
-		if f.known && f.last < lost { // it may have been polled until then
+		if f.hasURL && f.last < lost { // it may have been polled until then
 			f.last, f.next = lost, max(f.next, lost.Add(min(c.Hold, longestNext)))
 			changed[c.ID] = true
 		}
@@ -88,14 +88,14 @@ func claim(tx Tx, claims []Claim) ([]Lease, error) {
 // begin makes a row a feed that has no version. It keeps what is remembered of an earlier one with its URL: its last
 // poll, its decision, its pause and who asked. If records were lost at a moment, it may have been polled until then.
 func (f *feedRow) begin(now, lost Time, url string, hold time.Duration) {
-	known := *f
+	before := *f
 	*f = newFeed(f.id)
-	f.n, f.known, f.url = known.n, true, url
-	f.last, f.earliest, f.refused, f.until = max(known.last, lost), known.earliest, known.refused, known.until
-	f.owner, f.askers = known.owner, known.askers
+	f.n, f.hasURL, f.url = before.n, true, url
+	f.last, f.earliest, f.refused, f.until = max(before.last, lost), before.earliest, before.refused, before.until
+	f.owner, f.askers = before.owner, before.askers
 	f.next = max(now, f.earliest, f.last.Add(min(hold, longestNext)))
-	if known.next != End {
-		f.next = max(f.next, known.next)
+	if before.next != End {
+		f.next = max(f.next, before.next)
 	}
 }
 
@@ -112,21 +112,21 @@ func (f *feedRow) claim(now Time, c Claim, s *siteRow) (lease Lease, changed boo
 	}
 	owner, askers := f.owner, f.askers
 	f.askedBy(c.By, now.day())
-	f.classify(now)
+	f.pickOwner(now)
 	changed = changed || f.owner != owner || !slices.Equal(f.askers, askers)
-	due := min(f.next, f.wanted())
+	due := min(f.next, f.pokeAt())
 	if c.Floor > 0 { // it brings the poll forward, never back
 		due = min(due, max(f.earliest, f.last.Add(c.Floor)))
 	}
 	at, paused := now, (*pauseRow)(nil)
 	if s != nil {
-		at, paused = s.mayAsk(f.version != 0, c.Host.Spacing, now)
+		at, paused = s.nextAllowed(f.version != 0, c.Host.Spacing, now)
 	}
 	switch {
 	case due > now:
 		lease.Denied, at = DeniedNotDue, max(due, at)
 	case paused != nil:
-		lease.Denied, lease.Pause = DeniedPaused, paused.shown(now)
+		lease.Denied, lease.Pause = DeniedPaused, paused.pause(now)
 	case at > now:
 		lease.Denied = DeniedBusy
 	default:
@@ -150,10 +150,10 @@ func (f *feedRow) claim(now Time, c Claim, s *siteRow) (lease Lease, changed boo
 func (f *feedRow) hop(now Time, c Claim, s *siteRow) (lease Lease) {
 	at, paused := now, (*pauseRow)(nil)
 	if s != nil {
-		at, paused = s.mayAsk(!c.New, c.Host.Spacing, now)
+		at, paused = s.nextAllowed(!c.New, c.Host.Spacing, now)
 	}
 	if paused != nil {
-		lease.Denied, lease.Pause = DeniedPaused, paused.shown(now)
+		lease.Denied, lease.Pause = DeniedPaused, paused.pause(now)
 	} else if at > now {
 		lease.Denied = DeniedBusy
 	}

@@ -68,13 +68,13 @@ func (d *Database) commit(tx Tx, o Outcome) (refused, err error) {
 
 // holds reports whether a token is that of the last grant of the feed. f is nil if nothing is known of it.
 func (f *feedRow) holds(token Token) bool {
-	return f != nil && f.known && f.token == token && token != 0
+	return f != nil && f.hasURL && f.token == token && token != 0
 }
 
 // commit records an outcome in the rows that are locked for it.
 func (f *feedRow) commit(now Time, o Outcome, sites map[string]*siteRow, feeds map[ID]*feedRow) Change {
 	f.site = o.Site
-	f.classify(now)
+	f.pickOwner(now)
 	for _, site := range o.Good {
 		if s := sites[site]; s != nil {
 			s.answeredWell(now)
@@ -124,7 +124,7 @@ func (t Time) in(d time.Duration) Time {
 // there is no feed, its row is one of times alone.
 func (f *feedRow) leaveAlone(now Time, length time.Duration) {
 	f.earliest = max(f.earliest, now.Add(min(length, maxPause)))
-	if f.known {
+	if f.hasURL {
 		f.next = max(f.next, f.earliest)
 	} else {
 		f.until = max(f.until, f.earliest, now.Add(keepForgotten))

@@ -110,24 +110,24 @@ func (d *Database) victims(ctx context.Context, disk, bytes int64) ([]candidate,
 		if err != nil {
 			return nil, err
 		}
-		waiting := make(map[Owner][]victim)
+		ofOwner := make(map[Owner][]victim)
 		read := make(map[Owner]int)
 		for left := bytes; left > 0; {
 			o, ok := use.next(disk)
 			if !ok {
 				break
 			}
-			if len(waiting[o]) == 0 {
-				if waiting[o], err = feedsOf(tx, o, read[o]); err != nil {
+			if len(ofOwner[o]) == 0 {
+				if ofOwner[o], err = feedsOf(tx, o, read[o]); err != nil {
 					return nil, err
 				}
-				if read[o] += len(waiting[o]); len(waiting[o]) == 0 {
+				if read[o] += len(ofOwner[o]); len(ofOwner[o]) == 0 {
 					use.of(o).forgotten = use.of(o).all // the others were committed a moment ago
 					continue
 				}
 			}
-			v := waiting[o][0]
-			waiting[o] = waiting[o][1:]
+			v := ofOwner[o][0]
+			ofOwner[o] = ofOwner[o][1:]
 			use.of(o).all -= v.bytes
 			left -= v.bytes
 			victims = append(victims, v.candidate)

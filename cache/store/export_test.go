@@ -49,7 +49,7 @@ func (o *order) Key() (k orderKey, leases [2]LeaseKey) {
 func (o *order) Now() Time { return o.now }
 
 // Record returns the record of a feed; false if it has none.
-func (o *order) Record(i int) (Record, bool) { return o.feeds[i].record(o.now), o.feeds[i].known }
+func (o *order) Record(i int) (Record, bool) { return o.feeds[i].record(o.now), o.feeds[i].hasURL }
 
 // Spaced returns how long the site has to be left alone after its last request.
 func (o *order) Spaced(spacing time.Duration) time.Duration { return o.asked.Add(spacing).Sub(o.now) }
@@ -62,13 +62,13 @@ func (o *order) Polled(i int) (last Time, poked bool) {
 // Due reports whether a feed is due, and whether that is because of a poke, as [Store.Due] finds them.
 func (o *order) Due(i int) (due, poked bool) {
 	f := &o.feeds[i]
-	due = f.known && f.next <= o.now && (f.version > 0 || f.configured(o.now) || f.poke <= o.now)
-	return due, f.known && f.wanted() <= o.now
+	due = f.hasURL && f.next <= o.now && (f.version > 0 || f.configured(o.now) || f.poke <= o.now)
+	return due, f.hasURL && f.pokeAt() <= o.now
 }
 
 // Read records that a reader asks for a feed at its own address.
 func (o *order) Read(i int, by Owner) {
-	if f := &o.feeds[i]; f.known {
+	if f := &o.feeds[i]; f.hasURL {
 		f.touch(o.now, Asked{Own: true, By: []Owner{by}})
 	}
 }
@@ -76,7 +76,7 @@ func (o *order) Read(i int, by Owner) {
 // Restore restores a record that is new, as a node does for feeds that it has in its configuration, and for targets of redirects.
 func (o *order) Restore(i int, r Saved) {
 	f, p := &o.feeds[i], &o.known[i]
-	if f.known {
+	if f.hasURL {
 		if r.Configured {
 			f.restoreConfigured(o.now)
 		}

@@ -54,17 +54,17 @@ func (f *feedRow) remove(tx Tx) {
 
 // forget leaves of the row when the feed was polled, what was decided then, what its origin asked for, and who asked for it.
 func (f *feedRow) forget(now Time) {
-	known := *f
-	*f = newFeed(known.id)
-	f.n, f.last, f.earliest, f.refused, f.until = known.n, known.last, known.earliest, known.refused, known.until
-	f.owner, f.askers, f.asked, f.changed = known.owner, known.askers, known.asked, now
-	if known.next != End {
-		f.decided(known.next)
+	before := *f
+	*f = newFeed(before.id)
+	f.n, f.last, f.earliest, f.refused, f.until = before.n, before.last, before.earliest, before.refused, before.until
+	f.owner, f.askers, f.asked, f.changed = before.owner, before.askers, before.asked, now
+	if before.next != End {
+		f.decided(before.next)
 	} else { // it was not to be polled any more
-		f.decided(known.last.Add(maxPause))
+		f.decided(before.last.Add(maxPause))
 	}
 	until := f.remembered()
-	if known.version == 0 && (f.owner == Any || f.owner == 0) { // it may have been made up
+	if before.version == 0 && (f.owner == Any || f.owner == 0) { // it may have been made up
 		until = min(until, now.Add(keepUnread))
 	}
 	f.until = max(f.until, until, now.Add(keepForgotten))
@@ -101,7 +101,7 @@ func (d *Database) forSome(ctx context.Context, candidates []candidate, do func(
 				return nil, err
 			}
 			for _, c := range some {
-				if f := feeds[c.id]; f != nil && f.known && f.used() <= c.used && do(tx, f) {
+				if f := feeds[c.id]; f != nil && f.hasURL && f.used() <= c.used && do(tx, f) {
 					ids = append(ids, c.id)
 				}
 			}

@@ -202,7 +202,7 @@ func (w *nodes) load(i int) *feedstate.State {
 	}
 	version := r.Version
 	r.Version = 0
-	s := feedstate.Of(r, w.elapsed())
+	s := feedstate.FromRecord(r, w.elapsed())
 	if s.Version = version; w.stored[i] != nil {
 		s.Last, s.Feed = w.stored[i].Last, w.stored[i].Feed
 	}
@@ -572,7 +572,7 @@ func (w *nodes) answer(node, i int, kind string) bool {
 		next.Version = next.Feed.Version.Number
 		o.Body = &store.Body{Version: next.Version, Coding: v.Body.Coding, Data: v.Body.Data}
 	}
-	next.Known, o.State, o.Points = true, next.StoreState(n.configured && i == 0), &next.Points
+	next.Recorded, o.State, o.Points = true, next.StoreState(n.configured && i == 0), &next.Points
 	next.Last.Polls = nil
 	counts, wrong := w.Commit(node, i, o)
 	w.must(wrong)
@@ -754,7 +754,7 @@ func (l *lines) of(feed int, owner store.Owner) (found *line) {
 // The parts of a queue on which depends what it does next. The others are heaps of these, the turn
 // among sites, of which there is one, and the rate of starts, which one site never reaches.
 var (
-	queueFields = indexes[queue.Queue]("Room operator waiting places due sites timed idle owners active turn starts paused")
+	queueFields = indexes[queue.Queue]("Room operator waiters places due sites timed idle owners active turn starts paused")
 	sitesType   = reflect.TypeFor[queue.Queue]().Field(queueFields["sites"]).Type.Elem().Elem()
 	siteFields  = indexesOf(sitesType, "name line free held heldNew by last hopUntil hops in at index busy ready operator")
 	lineType    = sitesType.Field(siteFields["line"]).Type.Elem()
@@ -878,7 +878,7 @@ func keyOfState(s *feedstate.State, now time.Duration) (k stateKey) {
 	}
 	h := &s.Feed.History
 	return stateKey{
-		there: true, known: s.Known, poked: s.Poked, ended: s.Ended, points: s.Points != "", version: s.Version != 0, owner: s.Owner,
+		there: true, known: s.Recorded, poked: s.Poked, ended: s.Ended, points: s.Points != "", version: s.Version != 0, owner: s.Owner,
 		moments:  [3]int32{ahead(s.Due, now, 0), ahead(s.NotBefore, now, 0), ahead(s.Granted, now, nodesFresh)},
 		failures: h.Failures, refusals: h.Refusals, failure: s.Last.Failure, interval: h.Interval, pause: s.Last.Pause,
 	}

@@ -82,7 +82,7 @@ func orderClaim(i int) Claim {
 // Claim makes a claim of a node.
 func (o *order) Claim(node, i int, c Claim) (lease Lease, wrong string) {
 	f, p := &o.feeds[i], &o.known[i]
-	if !f.known {
+	if !f.hasURL {
 		f.begin(o.now, Never, c.URL, c.Hold)
 		p.decision = max(p.decision, p.last.Add(c.Hold))
 		p.since = Never
@@ -177,7 +177,7 @@ func (o *order) Commit(node, i int, out Outcome) (counts bool, wrong string) {
 	f, p := &o.feeds[i], &o.known[i]
 	out.ID, out.Token, out.Site = f.id, o.lease[node][i], orderSite
 	if o.lease[node][i] = 0; !f.holds(out.Token) {
-		if f.known && f.token == out.Token {
+		if f.hasURL && f.token == out.Token {
 			return false, "a lease does not hold"
 		}
 		return false, "" // it was forgotten meanwhile, or claimed again
@@ -206,7 +206,7 @@ func (o *order) Commit(node, i int, out Outcome) (counts bool, wrong string) {
 // Poke has a feed polled.
 func (o *order) Poke(i int, floor time.Duration, patient bool) (bool, string) {
 	f, p := &o.feeds[i], &o.known[i]
-	if !f.known {
+	if !f.hasURL {
 		return false, ""
 	}
 	f.touch(o.now, Asked{Ago: -1, Poke: &Poke{Floor: floor, Patient: patient}})
@@ -221,7 +221,7 @@ func (o *order) Poke(i int, floor time.Duration, patient bool) (bool, string) {
 // Forget forgets a feed.
 func (o *order) Forget(i int) (bool, string) {
 	f, p := &o.feeds[i], &o.known[i]
-	if !f.known {
+	if !f.hasURL {
 		return false, ""
 	}
 	if f.version == 0 && (f.owner == Any || f.owner == 0) {
@@ -239,7 +239,7 @@ func (o *order) Later(d time.Duration) (bool, string) {
 	o.now = o.now.Add(d)
 	for i := range o.feeds {
 		f, p := &o.feeds[i], &o.known[i]
-		if f.known || f.until == Never || f.until >= o.now {
+		if f.hasURL || f.until == Never || f.until >= o.now {
 			continue
 		}
 		if short := p.since != Never && o.now >= p.since.Add(keepUnread); !short && (o.now < p.decision && p.decision != End || o.now < p.pause) {
@@ -311,7 +311,7 @@ func (o *order) Check() string {
 	for i := range o.feeds {
 		f, p := &o.feeds[i], &o.known[i]
 		switch {
-		case f.known && (f.version != 0) != p.version:
+		case f.hasURL && (f.version != 0) != p.version:
 			return fmt.Sprintf("the version of %s is lost, or there is one: %v", f.url, f.version != 0)
 		case f.damaged(o.now):
 			return "a row looks damaged"
@@ -359,7 +359,7 @@ func (o *order) key() (k orderKey) {
 	}
 	for i := range o.feeds {
 		f, p, kf := &o.feeds[i], &o.known[i], &k.feeds[i]
-		kf.known, kf.version, kf.first = f.known, f.version != 0, f.first != Never
+		kf.known, kf.version, kf.first = f.hasURL, f.version != 0, f.first != Never
 		for node := range o.lease {
 			kf.holds[node] = f.holds(o.lease[node][i])
 			kf.fenced[node] = o.lease[node][i] != 0 && !kf.holds[node]

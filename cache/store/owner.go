@@ -133,8 +133,8 @@ func (f *feedRow) dispensable() int {
 	return first
 }
 
-// classify decides for which owner the feed counts. A named owner takes over from [Any] at once.
-func (f *feedRow) classify(now Time) {
+// pickOwner decides for which owner the feed counts. A named owner takes over from [Any] at once.
+func (f *feedRow) pickOwner(now Time) {
 	if f.configured(now) {
 		f.owner = Operator
 		return

@@ -40,10 +40,10 @@ func TestOwner(t *testing.T) {
 		{"a ninth does not displace it", []func(){asks(a), later(20), asks(b, 1<<62+1, 1<<62+2, 1<<62+3, 1<<62+4, 1<<62+5, 1<<62+6, 1<<62+7, 1<<62+8)}, a},
 	} {
 		day, f = 100, newFeed(ID{1})
-		f.classify(at(24 * day))
+		f.pickOwner(at(24 * day))
 		for _, do := range tt.do {
 			do()
-			f.classify(at(24 * day))
+			f.pickOwner(at(24 * day))
 		}
 		if f.owner != tt.want || len(f.askers) > maxAskers {
 			t.Errorf("%s: it counts for %x of %x, want %x", tt.name, uint64(f.owner), f.askers, uint64(tt.want))

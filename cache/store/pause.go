@@ -47,8 +47,8 @@ type pauseRow struct {
 	changed bool // it has to be saved
 }
 
-// shown returns the pause as the engine sees it.
-func (p pauseRow) shown(now Time) Pause {
+// pause returns the pause as the engine sees it.
+func (p pauseRow) pause(now Time) Pause {
 	site, isNew := strings.CutPrefix(p.scope, newScope)
 	return Pause{Site: strings.TrimPrefix(site, siteScope), New: isNew, For: p.until.Sub(now), Why: p.why, Step: p.step, URL: p.url}
 }

@@ -14,7 +14,7 @@ import (
 // Lookup implements [Store].
 func (d *Database) Lookup(ctx context.Context, ids []ID) ([]Record, error) {
 	defer d.took("lookup", time.Now())
-	records, _, err := d.records(ctx, feedIfKnown, each(ids, idArgument))
+	records, _, err := d.records(ctx, feedWithURL, each(ids, idArgument))
 	return records, err
 }
 
@@ -75,7 +75,7 @@ func (d *Database) Pauses(ctx context.Context) ([]Pause, error) {
 				err := row.Scan(&scope, &until, &why, &step, &url)
 				p := pauseRow{scope: scope, until: Time(until), why: why, step: int(step), url: url.String}
 				if p.holds(now) {
-					pauses = append(pauses, p.shown(now))
+					pauses = append(pauses, p.pause(now))
 				}
 				return err
 			})

@@ -46,7 +46,7 @@ func restore(tx Tx, saved []Saved) error {
 		switch {
 		case r.Pause != nil:
 			continue
-		case f.known && r.New:
+		case f.hasURL && r.New:
 			if r.Configured && f.restoreConfigured(now) {
 				f.save(tx, nil, nil)
 			}
@@ -74,13 +74,13 @@ func (f *feedRow) restoreConfigured(now Time) (changed bool) {
 	if !was {
 		f.asked = now
 	}
-	f.classify(now)
+	f.pickOwner(now)
 	return true
 }
 
 // restore makes the row that of a record of an export. The row keeps what it remembers.
 func (f *feedRow) restore(now, lost Time, r Saved) {
-	if !f.known && r.URL != "" {
+	if !f.hasURL && r.URL != "" {
 		f.begin(now, lost, r.URL, r.Hold)
 	}
 	f.last = max(f.last, before(now, r.Polled))
@@ -98,7 +98,7 @@ func (f *feedRow) restore(now, lost Time, r Saved) {
 		f.askedBy([]Owner{a.Owner.ofNow()}, now.day()-a.Ago)
 	}
 	if r.URL == "" {
-		if f.known {
+		if f.hasURL {
 			f.next = max(f.next, f.earliest)
 		} else {
 			f.decided(now.Add(min(r.In, maxPause)))
@@ -119,5 +119,5 @@ func (f *feedRow) restore(now, lost Time, r Saved) {
 		f.configure(now)
 	}
 	f.changed, f.news, f.outcome = now, number(f.version != 0), 0
-	f.classify(now)
+	f.pickOwner(now)
 }

@@ -21,7 +21,7 @@ type feedRow struct {
 	n        int64 // 0 if it is not stored yet
 	id       ID
 	url      string
-	known    bool // it has a URL; without one, it is what is remembered of a feed, or of a URL to which a redirect led
+	hasURL   bool // without one, it is what is remembered of a feed, or of a URL to which a redirect led
 	earlier  bool // an earlier version of the tables wrote it: site is the host of its URL
 	token    Token
 	next     Time // the decision; End if there is none
@@ -61,11 +61,11 @@ type feedColumn struct {
 // feedColumns are the columns that each change of a row writes.
 var feedColumns = []feedColumn{
 	{"url", func(f *feedRow) any {
-		if !f.known {
+		if !f.hasURL {
 			return nil
 		}
 		return f.url
-	}, func(f *feedRow, v any) { f.url, f.known = v.(string) }},
+	}, func(f *feedRow, v any) { f.url, f.hasURL = v.(string) }},
 	{"tables_3", func(f *feedRow) any { return 3 * number(!f.earlier) }, func(f *feedRow, v any) { f.earlier = v != int64(3) }}, // see [versions]
 	{"site", func(f *feedRow) any { return f.site }, func(f *feedRow, v any) {
 		name, _ := v.(string)
@@ -144,7 +144,7 @@ var (
 	}()
 
 	feedByID    = selectFeed + ` from feed f where id = ?1`
-	feedIfKnown = selectFeed + ` from feed f where id = ?1 and url is not null`
+	feedWithURL = selectFeed + ` from feed f where id = ?1 and url is not null`
 	feedsAfter  = selectFeed + ` from feed f where id > ?1 and url is not null order by id limit ?2 offset ?3`
 
 	forgottenAfter = selectFeed + ` from feed f where id > ?1 and url is null order by id limit ?2 offset ?3`
@@ -199,7 +199,7 @@ const longestNext = 31 * 24 * time.Hour
 // damaged reports whether the row cannot be what was written: its ID is not that of its URL, or a moment is later
 // than it may be.
 func (f *feedRow) damaged(now Time) bool {
-	if f.known && f.id != IDOf(f.url) {
+	if f.hasURL && f.id != IDOf(f.url) {
 		return true
 	}
 	for _, m := range []struct {
@@ -235,8 +235,8 @@ func timeOf(column sql.NullInt64, null Time) Time {
 
 // record returns the feed as the engine sees it.
 func (f *feedRow) record(now Time) Record {
-	next, poke := f.next, f.wanted()
-	if !f.known && next == End { // nothing is remembered of a decision
+	next, poke := f.next, f.pokeAt()
+	if !f.hasURL && next == End { // nothing is remembered of a decision
 		next = now
 	}
 	r := Record{
@@ -254,8 +254,8 @@ func (f *feedRow) record(now Time) Record {
 	return r
 }
 
-// wanted returns when a poke has the feed polled; [End] if there is none.
-func (f *feedRow) wanted() Time {
+// pokeAt returns when a poke has the feed polled; [End] if there is none.
+func (f *feedRow) pokeAt() Time {
 	if f.poke == End {
 		return End
 	}

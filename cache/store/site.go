@@ -58,8 +58,8 @@ func (s *siteRow) scan(row Row) error {
 	return err
 }
 
-// mayAsk returns when the site may be asked for a feed, and the pause that it has until then, if it has one.
-func (s *siteRow) mayAsk(hasVersion bool, spacing time.Duration, now Time) (at Time, p *pauseRow) {
+// nextAllowed returns when the site may be asked for a feed, and the pause that it has until then, if it has one.
+func (s *siteRow) nextAllowed(hasVersion bool, spacing time.Duration, now Time) (at Time, p *pauseRow) {
 	if at = s.free.Add(spacing); s.free > now.Add(odd) { // damaged
 		at = now
 	}

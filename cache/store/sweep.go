@@ -52,8 +52,8 @@ func reclassify(tx Tx, ids []ID) error {
 	feeds, err := lockFeeds(tx, ids)
 	now := tx.Now()
 	for _, f := range feeds {
-		if owner := f.owner; f.known {
-			if f.classify(now); f.owner != owner {
+		if owner := f.owner; f.hasURL {
+			if f.pickOwner(now); f.owner != owner {
 				f.save(tx, nil, nil)
 			}
 		}
@@ -115,7 +115,7 @@ func (s *swept) look(now Time, f *feedRow, q SweepQuery) {
 		return
 	}
 	owner := f.owner
-	if f.classify(now); f.owner != owner {
+	if f.pickOwner(now); f.owner != owner {
 		s.changed = append(s.changed, f.id)
 	}
 	c := candidate{f.id, f.used()}

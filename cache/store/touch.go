@@ -32,7 +32,7 @@ func touch(tx Tx, ids []ID, asked map[ID]Asked) error {
 	now := tx.Now()
 	for _, id := range ids {
 		f := feeds[id]
-		if f == nil || !f.known {
+		if f == nil || !f.hasURL {
 			continue
 		}
 		a, old, owner := asked[id], f.poke, f.owner
@@ -66,7 +66,7 @@ func (f *feedRow) touch(now Time, a Asked) {
 			f.first = at
 		}
 	}
-	f.classify(now)
+	f.pickOwner(now)
 	if p := a.Poke; p != nil {
 		poke := min(max(now.Add(p.In), f.last.Add(p.Floor)), now.Add(longestNext))
 		if p.Patient && f.state == StateFailing {

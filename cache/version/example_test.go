@@ -34,7 +34,8 @@ func Example() {
 		fmt.Println(w.Code, w.Body.Len(), w.Header().Get("Last-Modified"))
 		return w.Header().Get("ETag")
 	}
-	get(get(""))
+	etag := get("")
+	get(etag)
 	// Output:
 	// 200 6 Wed, 04 Mar 2026 12:00:01 GMT
 	// 304 0 Wed, 04 Mar 2026 12:00:01 GMT

@@ -327,7 +327,7 @@ func (g *Gateway) naming(err error, req request) error {
 		return err
 	}
 	named := *u
-	named.Reason += "; the page names " + status.SomeFeeds(u.Site.Shown())
+	named.Reason += "; the page names " + status.SomeFeeds(u.Site.Redacted())
 	return &named
 }
 

@@ -23,25 +23,25 @@ const (
 // answers are the requests that were answered and are not counted yet. Counting a reader takes locks
 // and hashes, for which no reader waits.
 type answers struct {
-	waiting chan readers.Request
-	due     atomic.Bool // a timer counts what waits
-	many    atomic.Bool // they are counted without waiting for the timer
-	mu      sync.Mutex  // held while requests are counted, in their order
+	uncounted chan readers.Request
+	due       atomic.Bool // a timer counts what waits
+	many      atomic.Bool // they are counted without waiting for the timer
+	mu        sync.Mutex  // held while requests are counted, in their order
 }
 
 // Answered counts a request that was answered: its answer, and its reader. For a gateway's, Feed,
 // UserAgent, Client, Status and Bytes are enough.
 func (e *Engine) Answered(r readers.Request) {
 	a := &e.counters.answers
-	if len(a.waiting) >= maxAnswers/2 && a.many.CompareAndSwap(false, true) {
+	if len(a.uncounted) >= maxAnswers/2 && a.many.CompareAndSwap(false, true) {
 		go func() {
-			for len(a.waiting) > 0 {
+			for len(a.uncounted) > 0 {
 				e.counters.countAnswers()
 			}
 			a.many.Store(false)
 		}()
 	}
-	a.waiting <- r // waits only if requests come faster than they are counted
+	a.uncounted <- r // waits only if requests come faster than they are counted
 	if !a.due.Load() && a.due.CompareAndSwap(false, true) {
 		time.AfterFunc(countAfter, e.counters.countAnswers)
 	}
@@ -52,8 +52,8 @@ func (c *counters) countAnswers() {
 	c.answers.mu.Lock()
 	defer c.answers.mu.Unlock()
 	c.answers.due.Store(false) // what comes from here on needs another timer
-	for range len(c.answers.waiting) {
-		c.countAnswer(<-c.answers.waiting)
+	for range len(c.answers.uncounted) {
+		c.countAnswer(<-c.answers.uncounted)
 	}
 }
 

@@ -23,7 +23,7 @@ func TestAnswersAreCounted(t *testing.T) {
 			t.Helper()
 			time.Sleep(countAfter)
 			synctest.Wait()
-			if n := len(e.counters.answers.waiting); n != 0 {
+			if n := len(e.counters.answers.uncounted); n != 0 {
 				t.Errorf("%d answers still wait", n)
 			}
 			if got := e.Traffic(t.Context(), all, all).Total; got.Requests != want || got.Served != want {

@@ -256,7 +256,7 @@ func (a *App) resolveSettings(repl *caddy.Replacer) (err error) {
 		Polls:     a.Polls,
 		Disk:      a.Disk,
 		WebSub:    webSub,
-		Shown:     ReadersURL,
+		LogName:   ReadersURL,
 		Log:       a.log,
 	}
 	return nil

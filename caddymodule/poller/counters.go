@@ -69,7 +69,7 @@ func newCounters(log func() *zap.Logger) *counters {
 	t := &traffic{counts: make(map[trafficKey]status.Traffic)}
 	c := &counters{
 		feeds: readers.NewFeeds(t.countAnswers), earlier: readers.NewFeeds(nil), readers: readers.NewStatistics(readers.Period), traffic: t,
-		answers: answers{waiting: make(chan readers.Request, maxAnswers)},
+		answers: answers{uncounted: make(chan readers.Request, maxAnswers)},
 		log:     log, stop: make(chan struct{}), ended: make(chan struct{}),
 	}
 	c.key.Store(newKey([]byte(rand.Text()))) // until the store is open

@@ -23,18 +23,18 @@ func TestEventsOfPoll(t *testing.T) {
 		poll cache.Poll
 		want []string
 	}{
-		{"unchanged", cache.Poll{Result: status.ResultUnchanged, Known: true}, nil},
+		{"unchanged", cache.Poll{Result: status.ResultUnchanged, IsFeed: true}, nil},
 		{"new", cache.Poll{Result: status.ResultNew, Updated: true}, []string{eventUpdated}},
-		{"has pointed elsewhere for days", cache.Poll{Result: status.ResultMoved, MovedTo: "https://a.example/", Known: true}, []string{eventMoved}},
-		{"redirects", cache.Poll{Result: status.ResultMoved, Known: true}, nil},
-		{"works again", cache.Poll{Result: status.ResultUnchanged, Recovered: 3, Known: true}, []string{eventRecovered}},
+		{"has pointed elsewhere for days", cache.Poll{Result: status.ResultMoved, MovedTo: "https://a.example/", IsFeed: true}, []string{eventMoved}},
+		{"redirects", cache.Poll{Result: status.ResultMoved, IsFeed: true}, nil},
+		{"works again", cache.Poll{Result: status.ResultUnchanged, Recovered: 3, IsFeed: true}, []string{eventRecovered}},
 		{"works at last", cache.Poll{Result: status.ResultNew, Updated: true, Recovered: 3}, []string{eventUpdated}},
-		{"fails", cache.Poll{Result: status.ResultFailed, Failure: policy.FailureDNS, Failures: 1, Known: true}, []string{eventFailed}},
-		{"goes on failing", cache.Poll{Result: status.ResultFailed, Failure: policy.FailureDNS, Failures: 2, Known: true}, nil},
+		{"fails", cache.Poll{Result: status.ResultFailed, Failure: policy.FailureDNS, Failures: 1, IsFeed: true}, []string{eventFailed}},
+		{"goes on failing", cache.Poll{Result: status.ResultFailed, Failure: policy.FailureDNS, Failures: 2, IsFeed: true}, nil},
 		{"was no feed", cache.Poll{Result: status.ResultFailed, Failure: policy.FailureNotFeed, Failures: 1}, nil},
-		{"the store fails", cache.Poll{Result: status.ResultFailed, Failure: policy.FailureStore, Failures: 1, Known: true}, nil},
-		{"gone", cache.Poll{Result: status.ResultGone, Failure: policy.FailureGone, Failures: 4, Known: true}, []string{eventGone}},
-		{"still gone", cache.Poll{Result: status.ResultGone, Failure: policy.FailureGone, Before: policy.FailureGone, Known: true}, nil},
+		{"the store fails", cache.Poll{Result: status.ResultFailed, Failure: policy.FailureStore, Failures: 1, IsFeed: true}, nil},
+		{"gone", cache.Poll{Result: status.ResultGone, Failure: policy.FailureGone, Failures: 4, IsFeed: true}, []string{eventGone}},
+		{"still gone", cache.Poll{Result: status.ResultGone, Failure: policy.FailureGone, Before: policy.FailureGone, IsFeed: true}, nil},
 	} {
 		if got := eventsOf(&tt.poll); !slices.Equal(got, tt.want) {
 			t.Errorf("%s: got %q, want %q", tt.name, got, tt.want)

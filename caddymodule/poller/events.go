@@ -53,14 +53,14 @@ const (
 
 func eventsOf(p *cache.Poll) (names []string) {
 	failed := p.Result == status.ResultFailed && p.Failures == 1 && p.Failure != policy.FailureStore
-	if failed && p.Known {
+	if failed && p.IsFeed {
 		names = append(names, eventFailed)
 	}
 	// A refresh by hand may return 410 again. That does not emit a second event.
-	if p.Result == status.ResultGone && p.Before != policy.FailureGone && p.Known {
+	if p.Result == status.ResultGone && p.Before != policy.FailureGone && p.IsFeed {
 		names = append(names, eventGone)
 	}
-	if p.Recovered > 0 && p.Known {
+	if p.Recovered > 0 && p.IsFeed {
 		names = append(names, eventRecovered)
 	}
 	if p.MovedTo != "" {

@@ -28,14 +28,16 @@ func ExampleRead() {
 		return
 	}
 	fmt.Println(d.Format, d.Version, d.Title)
-	fmt.Println("minutes:", *d.Hints.TTL, "hours:", d.Hints.SkipHours)
-	fmt.Println("entries:", d.Rhythm.Entries, "one each", d.Rhythm.Median)
+	fmt.Println("ttl in minutes:", *d.Hints.TTL)
+	fmt.Println("hours in which not to poll:", d.Hints.SkipHours)
+	fmt.Println(d.Rhythm.Entries, "entries, the usual time between two is", d.Rhythm.Median)
 
 	_, err = document.Read([]byte("<html><body>Log in</body></html>"), "text/html", now)
-	fmt.Println(errors.Is(err, document.ErrNotFeed))
+	fmt.Println("a web page is no feed:", errors.Is(err, document.ErrNotFeed))
 	// Output:
 	// rss 2.0 News
-	// minutes: 120 hours: [0 1]
-	// entries: 3 one each 24h0m0s
-	// true
+	// ttl in minutes: 120
+	// hours in which not to poll: [0 1]
+	// 3 entries, the usual time between two is 24h0m0s
+	// a web page is no feed: true
 }

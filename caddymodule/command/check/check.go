@@ -166,7 +166,7 @@ func (x *checker) readFirst() bool {
 		_, err = document.Failure(err, a, a.Body)
 		r.Problem = err.Error()
 		if page := site.Read(a.Body, a.Header.Get("Content-Type"), a.URL); len(page.Feeds) > 0 {
-			r.Problem += "; the page names " + status.SomeFeeds(page.Shown())
+			r.Problem += "; the page names " + status.SomeFeeds(page.Redacted())
 		}
 		return false
 	}

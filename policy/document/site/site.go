@@ -36,8 +36,8 @@ type Page struct {
 	Password bool   `json:"-"` // the page asks for one
 }
 
-// Shown returns the URLs of the feeds for people.
-func (p *Page) Shown() []feedurl.Redacted {
+// Redacted returns the URLs of the feeds for people.
+func (p *Page) Redacted() []feedurl.Redacted {
 	list := make([]feedurl.Redacted, 0, len(p.Feeds))
 	for _, f := range p.Feeds {
 		list = append(list, feedurl.Redacted(f.URL))
