@@ -28,12 +28,19 @@
 //
 // # Waits
 //
-//	a reader waits for a poll              3 s (pollTimeout); for a first one 15 s in the queue and a minute in all
-//	a poll waits for its turn              5 min (maxQueued)
-//	a poll waits for a paused site         15 s (maxPaused)
-//	a claim is good for                    10 s (feedstate.Grace)
-//	a redirect waits for a site            10 s, or two spacings; 2 min in all (policy.MaxHopWait)
-//	the store is asked again when away     each 10 s (storeRetry)
+//	who waits     for what                        how long                                        then
+//	reader        the poll of a stored feed       3 s (pollTimeout)                               gets what is stored
+//	reader        the first poll of a feed        15 s in the queue (queueTimeout), a minute      gets an empty feed that
+//	                                              in all (coldTimeout)                            says so, or 503
+//	queued poll   its turn                        5 min (maxQueued)                               ends
+//	queued poll   the end of a site's pause       15 s (maxPaused), of a longer one not at all    ends
+//	queued poll   a place in flight               0.5 s (tryAgain)                                asks again
+//	granted poll  its request to begin            10 s (feedstate.Grace)                          returns its claim
+//	hop           the site that it leads to       10 s or two spacings, 2 min in all              the poll is held
+//	                                              (policy.MaxHopWait)
+//	outcome       the store to take it            15 s (commitTimeout)                            is dropped: the claim stands
+//	claim         the store to come back          10 s (storeRetry)                               asks again
+//	prefetch      what other nodes make due       10 min (dueEvery)                               reads all that is due
 //
 // The status of feeds is in status.go and feeds.go; polls by hand and publish pings are in byhand.go.
 // Subscriptions at hubs are in websub.go, hub.go and callback.go.
@@ -42,7 +49,7 @@
 //
 // A permanent redirect of a feed's URL ends its poll: the feed points to that of the other URL (State.Points,
 // [Feed.Resolve] in points.go), which answers for it as long as its URL redirects. Temporary redirects are hops
-// of the poll, each of which the store grants ([store.Store.Hop]): a poll that waits too long for one is held.
+// of the poll, each of which the store grants ([store.Claim]): a poll that waits too long for one is held.
 // The document is the feed's own (FeedState.Version.From).
 //
 // # Who has asked

@@ -19,7 +19,7 @@ import (
 
 // Two things are limited, and shared by owners: readers can invent any number of URLs.
 //
-//	polls  that wait for their claim, and those in flight       [Cache.waiting], [Cache.inFlight]
+//	polls  that wait for their claim, and those in flight       [Cache.queued], [Cache.inFlight]
 //	bytes  that arrive from origins, of large bodies            [inHand.receiving]
 //	       of documents that are being parsed or compressed     [inHand.parsing]
 //	       of versions that are being sent and not in memory    [inHand.sending]

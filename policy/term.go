@@ -31,8 +31,8 @@ const (
 	HintSkipDays        = "skip-days"
 	HintRetryAfter      = "retry-after"
 	HintRateLimit       = "ratelimit"     // an exhausted RateLimit, RateLimit-* or X-RateLimit-*
-	HintHostCooldown    = "host-cooldown" // the pause of the whole host
-	HintHostSlot        = "host-slot"     // the host's next slot
+	HintHostCooldown    = "host-cooldown" // the pause of the site
+	HintHostSlot        = "host-slot"     // the site's next slot
 	HintUnsent          = "unsent"        // a poll of which nothing was sent is repeated soon
 	HintPoke            = "poke"          // someone has asked for a poll
 	HintPause           = "pause"         // a poll cannot be made yet
@@ -50,8 +50,8 @@ const (
 
 // Other causes of a delay, which are not part of a decision.
 const (
-	HintURLCooldown      = "url-cooldown"      // the origin asked for a pause, on a private network or IP literal
-	HintRedirectCooldown = "redirect-cooldown" // a host that the URL redirects to asked for a pause
+	HintURLCooldown      = "url-cooldown"      // the pause of the URL
+	HintRedirectCooldown = "redirect-cooldown" // the pause of what the URL redirects to
 	HintStore            = "store"             // the record of polls cannot be written
 	HintOffline          = "offline"           // no site can be reached
 )

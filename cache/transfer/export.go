@@ -83,7 +83,7 @@ const day = 24 * time.Hour
 const exportPage = 64
 
 // Export writes the pauses of sites, all feeds of a store, and what is remembered of forgotten ones as
-// lines of JSON, for [Import]. report is called from time to time with the number of feeds so far.
+// lines of JSON, for [Importer.Import]. report is called from time to time with the number of feeds so far.
 func Export(ctx context.Context, s store.Store, w io.Writer, report func(feeds int64)) error {
 	pauses, err := s.Pauses(ctx)
 	if err != nil {

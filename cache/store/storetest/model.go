@@ -21,7 +21,7 @@ type model struct {
 	h        Harness
 	s        Handle
 	now      time.Duration
-	feeds    map[store.ID]*known
+	feeds    map[store.ID]*modelFeed
 	sites    map[string]*siteOf
 	pauses   map[scope]paused
 	urls     map[store.ID]*url
@@ -47,8 +47,8 @@ func (m *model) url(id store.ID) *url {
 	return m.urls[id]
 }
 
-// known is a feed, with moments in place of durations.
-type known struct {
+// modelFeed is a feed, with moments in place of durations.
+type modelFeed struct {
 	store.Record
 	*url
 	next, asked     time.Duration
@@ -72,7 +72,7 @@ func (m *model) start(h store.Host) {
 }
 
 // granted notes a grant and checks that it is one.
-func (m *model) granted(t *rapid.T, f *known, l store.Lease, c store.Claim) {
+func (m *model) granted(t *rapid.T, f *modelFeed, l store.Lease, c store.Claim) {
 	if l.Token == 0 || m.tokens[l.Token] {
 		t.Fatalf("token %d again, or none", l.Token)
 	}
@@ -87,7 +87,7 @@ func (m *model) granted(t *rapid.T, f *known, l store.Lease, c store.Claim) {
 const configuredFor = 48 * time.Hour
 
 // configure makes a feed one that is configured. It reports whether that changes anything.
-func (f *known) configure(now time.Duration) (changed bool) {
+func (f *modelFeed) configure(now time.Duration) (changed bool) {
 	if f.configuredUntil > now+configuredFor/2 {
 		return false
 	}
@@ -95,10 +95,10 @@ func (f *known) configure(now time.Duration) (changed bool) {
 	return true
 }
 
-func (m *model) configured(f *known) bool { return f.configuredUntil > m.now }
+func (m *model) configured(f *modelFeed) bool { return f.configuredUntil > m.now }
 
 // wanted is when a poke has a feed polled.
-func (f *known) wanted() time.Duration {
+func (f *modelFeed) wanted() time.Duration {
 	if f.poke == store.Ended {
 		return f.poke
 	}
@@ -114,7 +114,7 @@ func (m *model) in(at time.Duration) time.Duration {
 }
 
 // record is the feed as the store should return it.
-func (m *model) record(f *known) store.Record {
+func (m *model) record(f *modelFeed) store.Record {
 	r := f.Record
 	r.Configured, r.Renew = m.configured(f), m.configured(f) && f.configuredUntil <= m.now+configuredFor/2
 	r.Poked = f.wanted() < f.next || f.wanted() <= m.now
@@ -129,14 +129,14 @@ func (m *model) ago(at time.Duration) time.Duration {
 	return m.now - at
 }
 
-func (m *model) same(t *rapid.T, got store.Record, f *known) {
+func (m *model) same(t *rapid.T, got store.Record, f *modelFeed) {
 	if want := m.record(f); !sameRecord(got, want) {
 		t.Fatalf("record is\n%+v, want\n%+v", got, want)
 	}
 }
 
 // used is when a reader asked for a feed last, or else when it was polled.
-func used(f *known) time.Duration {
+func used(f *modelFeed) time.Duration {
 	if f.asked != never {
 		return f.asked
 	}

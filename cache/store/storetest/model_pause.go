@@ -76,7 +76,7 @@ func (m *model) drawPauses(t *rapid.T, o *store.Outcome) {
 
 // said records what sites said in a poll. How long a pause is, is what the store says then: tests of its own
 // hold it to that. Here it is bounded, and concerns no other site and no other feeds.
-func (m *model) said(t *rapid.T, f *known, hadVersion bool, o store.Outcome) {
+func (m *model) said(t *rapid.T, f *modelFeed, hadVersion bool, o store.Outcome) {
 	for _, site := range o.Good {
 		m.site(site).good = m.now
 		for _, isNew := range []bool{false, true} {

@@ -19,7 +19,7 @@ import (
 func likeTheModel(t *testing.T, begin func(*testing.T) Harness) {
 	rapid.Check(t, func(rt *rapid.T) {
 		m := &model{
-			h: begin(t), feeds: make(map[store.ID]*known), sites: make(map[string]*siteOf), urls: make(map[store.ID]*url),
+			h: begin(t), feeds: make(map[store.ID]*modelFeed), sites: make(map[string]*siteOf), urls: make(map[store.ID]*url),
 			pauses: make(map[scope]paused), tokens: make(map[store.Token]bool), counters: make(map[string]string),
 		}
 		m.s = m.h.Open()
@@ -104,7 +104,7 @@ func (m *model) claim(t *rapid.T) {
 func (m *model) claimed(t *rapid.T, c store.Claim, lease store.Lease) {
 	f := m.feeds[c.ID]
 	if f == nil {
-		f = &known{url: m.url(c.ID), asked: never, poke: store.Ended}
+		f = &modelFeed{url: m.url(c.ID), asked: never, poke: store.Ended}
 		f.next = max(m.now, f.earliest, f.polled+c.Hold, f.decision)
 		f.Record = store.Record{ID: c.ID, URL: c.URL, State: store.StateCold}
 		m.feeds[c.ID] = f
@@ -212,7 +212,7 @@ func (m *model) readDue(t *rapid.T, q store.DueQuery, want map[store.ID]bool) st
 }
 
 // token draws the right token of a feed, mostly.
-func (m *model) token(t *rapid.T, f *known) store.Token {
+func (m *model) token(t *rapid.T, f *modelFeed) store.Token {
 	if rapid.IntRange(0, 4).Draw(t, "wrong token") == 0 {
 		return rapid.SampledFrom([]store.Token{0, 1 << 40}).Draw(t, "token")
 	}

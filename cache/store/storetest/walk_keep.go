@@ -122,7 +122,7 @@ func (m *model) sweep(t *rapid.T) {
 
 func (m *model) restore(t *rapid.T) {
 	id, url := m.pick(t)
-	f := &known{url: m.url(id), poke: store.Ended}
+	f := &modelFeed{url: m.url(id), poke: store.Ended}
 	f.Record = store.Record{
 		ID: id, URL: url, State: store.StateFresh, Site: m.drawHost(t).Site, First: -1,
 		In: length(t, "in"), Polled: 10*unit + steps(t, "polled"), Asked: steps(t, "asked"),
@@ -170,7 +170,7 @@ func (m *model) restore(t *rapid.T) {
 }
 
 // leaveAlone restores a record that is there already. It may be configured then, as though asked for now.
-func (m *model) leaveAlone(f *known, r store.Record) {
+func (m *model) leaveAlone(f *modelFeed, r store.Record) {
 	if was := m.configured(f); r.Configured && f.configure(m.now) && !was {
 		f.asked = m.now
 	}
