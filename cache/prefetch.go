@@ -135,7 +135,7 @@ func (c *Cache) recordConfigured(ctx context.Context) error {
 	s.listed.Store(&all)
 	for keys := range slices.Chunk(append(slices.Sorted(maps.Keys(all)), s.Feeds...), recordsAtOnce) {
 		missing, err := c.unrecorded(ctx, s, keys)
-		if err == nil {
+		if err == nil && len(missing) > 0 {
 			err = c.store.Restore(ctx, missing)
 		}
 		if err != nil {

@@ -143,17 +143,14 @@ var (
 		return columns, save + ` where n = ?1`
 	}()
 
-	feedByID    = selectFeed + ` from feed f where id = ?1`
+	feedToWrite = selectFeed + ` from feed f where id = ?1 for update`
 	feedWithURL = selectFeed + ` from feed f where id = ?1 and url is not null`
 	feedsAfter  = selectFeed + ` from feed f where id > ?1 and url is not null order by id limit ?2 offset ?3`
 
 	forgottenAfter = selectFeed + ` from feed f where id > ?1 and url is null order by id limit ?2 offset ?3`
 )
 
-const (
-	lockFeed     = `select n from feed where id = ?1`
-	feedIfAbsent = `insert into feed (id, until, tables_3) values (?1, 0, 3) on conflict (id) do nothing`
-)
+const feedIfAbsent = `insert into feed (id, until, tables_3) values (?1, 0, 3) on conflict (id) do nothing`
 
 // scanFeed reads a row of [selectFeed], and of columns that follow.
 func scanFeed(row Row, more ...any) (f feedRow, err error) {
@@ -290,10 +287,8 @@ func (f *feedRow) configure(now Time) (changed bool) {
 func lockFeeds(tx Tx, ids []ID) (map[ID]*feedRow, error) {
 	rows := make(map[ID]*feedRow, len(ids))
 	ids = sortedIDs(ids)
-	for _, id := range ids {
-		tx.Lock(lockFeed, id[:])
-	}
-	err := tx.Query(feedByID, each(ids, idArgument), func(i int, row Row) error {
+	// One statement locks and reads: between two, another node could add a row, which would be read and not locked.
+	err := tx.Query(feedToWrite, each(ids, idArgument), func(i int, row Row) error {
 		f, err := scanFeed(row)
 		rows[ids[i]] = &f
 		return err

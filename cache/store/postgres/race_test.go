@@ -181,3 +181,38 @@ func TestLockedTables(t *testing.T) {
 	}
 	must(t, tx.Rollback(t.Context()))
 }
+
+// A call finds no row of a feed and waits for that of another one. The row that is made meanwhile is no row that it has
+// locked: it leaves it alone, and what another node writes there is not lost.
+func TestRowThatIsMadeWhileAnotherIsAwaited(t *testing.T) {
+	url := server(t).Database(t)
+	t.Parallel()
+	s, other, watch := open(t, url), open(t, url), connect(t, url)
+	first, last := storetest.Claim(0), storetest.Claim(1)
+	if last.ID.Compare(first.ID) < 0 {
+		first, last = last, first
+	}
+	storetest.Grant(t, s, last)
+	tx, err := connect(t, url).Begin(t.Context())
+	must(t, err)
+	_, err = tx.Exec(t.Context(), `select from pollard.feed where id = $1 for update`, last.ID[:])
+	must(t, err)
+
+	var made store.Lease
+	commit := sync.OnceFunc(func() { storetest.Commit(t, other, outcome(made, 1)) })
+	touched := make(chan error, 1)
+	go func() {
+		touched <- s.Touch(t.Context(), map[store.ID]store.Asked{
+			first.ID: {FeedState: func([]byte) []byte { commit(); return []byte("of a row that was not locked") }},
+			last.ID:  {},
+		})
+	}()
+	waiting(t, watch, 1)
+	made = storetest.Grant(t, other, first)
+	must(t, tx.Rollback(t.Context()), <-touched)
+	commit()
+	records, err := s.Lookup(t.Context(), []store.ID{first.ID})
+	if err != nil || len(records) != 1 || records[0].Version != 1 {
+		t.Errorf("a committed version is lost: %+v, %v", records, err)
+	}
+}

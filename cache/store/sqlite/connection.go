@@ -56,7 +56,7 @@ func (c *connection) prepare(text string) (driver.Stmt, error) {
 		return s, nil
 	}
 	// Only databases with many writers need locks.
-	s, err := c.conn.Prepare(strings.NewReplacer(" for update skip locked", "", "n = default", "n = (select max(n) + 1 from feed)").Replace(text))
+	s, err := c.conn.Prepare(strings.NewReplacer(" for update skip locked", "", " for update", "", "n = default", "n = (select max(n) + 1 from feed)").Replace(text))
 	if err == nil {
 		c.statements[text] = s
 	}
