@@ -10,7 +10,21 @@ import (
 	"testing"
 
 	"github.com/feedpollard/pollard/internal/status"
+	"github.com/feedpollard/pollard/policy"
 )
+
+// The page on decisions lists the hints by which a site or a feed says how often it may be polled.
+func TestExplicitHints(t *testing.T) {
+	text, err := os.ReadFile("how-polls-are-decided.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range status.HintNames() {
+		if word := status.HintShort(name); policy.Explicit(name) && !strings.Contains(string(text), "`"+word+"`") {
+			t.Errorf("how-polls-are-decided.md does not have `%s`", word)
+		}
+	}
+}
 
 // The page on failures ends with the names of all hints, and what people read for them.
 func TestNamesOfHints(t *testing.T) {

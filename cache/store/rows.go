@@ -66,7 +66,7 @@ var feedColumns = []feedColumn{
 		}
 		return f.url
 	}, func(f *feedRow, v any) { f.url, f.hasURL = v.(string) }},
-	{"tables_3", func(f *feedRow) any { return 3 * number(!f.earlier) }, func(f *feedRow, v any) { f.earlier = v != int64(3) }}, // see [versions]
+	{written, func(f *feedRow) any { return 3 * number(!f.earlier) }, func(f *feedRow, v any) { f.earlier = v != int64(3) }},
 	{"site", func(f *feedRow) any { return f.site }, func(f *feedRow, v any) {
 		name, _ := v.(string)
 		f.site = siteName(name)
@@ -150,7 +150,7 @@ var (
 	forgottenAfter = selectFeed + ` from feed f where id > ?1 and url is null order by id limit ?2 offset ?3`
 )
 
-const feedIfAbsent = `insert into feed (id, until, tables_3) values (?1, 0, 3) on conflict (id) do nothing`
+var feedIfAbsent = `insert into feed (id, until, ` + written + `) values (?1, 0, 3) on conflict (id) do nothing`
 
 // scanFeed reads a row of [selectFeed], and of columns that follow.
 func scanFeed(row Row, more ...any) (f feedRow, err error) {

@@ -3,11 +3,18 @@
 
 package store
 
-import "strings"
+import (
+	"fmt"
+	"strings"
+)
 
 // Version is the version of the tables. A database that has a later one is not opened, and one
 // that has an earlier one is brought up when it is opened.
 var Version = len(versions)
+
+// written is the column that each claim and each commit writes, and each step renames. In a row it has the version from
+// which on nothing in that row has another meaning.
+var written = fmt.Sprint("tables_", Version)
 
 // Steps returns the statements that bring tables of a version to the next one, by version: those
 // of version 0 make the tables. Numbers and bytes are the database's types for a key that
@@ -27,8 +34,8 @@ func Steps(numbers, bytes string) [][]string {
 //
 // But for the first, a step renames, adds columns that may be null, and replaces indexes. It
 // writes no row and drops no table or column: with a million feeds it takes seconds, and needs
-// no more space than its indexes. It renames a column that claims and commits write: those of an
-// earlier program fail, which then takes the store as away.
+// no more space than its indexes. From version 4 on it begins with "alter table feed rename column
+// tables_3 to tables_4": claims and commits of an earlier program fail then, and it takes the store as away.
 var versions = []string{version1, version2, version3}
 
 // Each claim and each commit writes a page of each index on next.

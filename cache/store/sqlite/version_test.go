@@ -186,7 +186,7 @@ func TestPausesOfVersion2(t *testing.T) {
 		feeds = append(feeds, store.Claim{ID: store.IDOf(url), URL: url, Hold: time.Minute, Host: store.Host{Site: host}})
 		storetest.Grant(t, s, feeds[len(feeds)-1])
 	}
-	mustDo(t, s.database.writer.exec(`update feed set tables_3 = 0`)) // as that version leaves it
+	mustDo(t, s.database.writer.exec(fmt.Sprintf(`update feed set tables_%d = 0`, store.Version))) // as that version leaves it
 	mustDo(t, s.database.writer.exec(`insert into pause (scope, until, why, step) values ('host www.a.test 3', ?1, 'host-cooldown', 1)`, int64(s.database.scale.now().Add(6*time.Hour))))
 	for i, wait := range []time.Duration{6 * time.Hour, 6 * time.Hour, time.Hour} {
 		c := feeds[i]

@@ -4,6 +4,7 @@
 package storetest
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -25,7 +26,7 @@ var (
 		`select key, value from meta where key in ('secret', 'lost') order by key`,
 	}
 	RowsOfNow = append([]string{
-		strings.NewReplacer(" host,", " site,", "class", "not_established", "sum", "tables_3", "facts", "poll_state", "memo", "feed_state").Replace(RowsOfVersion1[0]),
+		strings.NewReplacer(" host,", " site,", "class", "not_established", "sum", fmt.Sprint("tables_", store.Version), "facts", "poll_state", "memo", "feed_state").Replace(RowsOfVersion1[0]),
 		strings.NewReplacer("served, other", "served_2, served_3").Replace(RowsOfVersion1[1]),
 	}, RowsOfVersion1[2:]...)
 )
