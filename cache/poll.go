@@ -77,9 +77,6 @@ func (f *Feed) granted(lease *store.Lease) *feedstate.State {
 	old := f.state.Load()
 	kept := f.stateFrom(lease.Record, old)
 	s := *kept
-	if lease.Version == 0 && s.Unstored == nil { // there is no body that a 304 could confirm
-		s.DropVersion()
-	}
 	if s.Gap = s.Last.Pause; old.Recorded && old.Granted != feedstate.NeverGranted {
 		s.Gap = s.Granted - old.Granted // otherwise about as long ago as was planned
 	}
