@@ -51,11 +51,9 @@ func (f *Feed) due(s *feedstate.State, now time.Duration) (at time.Duration, why
 	return at, why
 }
 
-// sitePause returns the pause of the feed's site that holds for it; its end is 0 if there is none.
+// sitePause returns the pause of the feed's site that holds for it; its end is 0 if there is none. Feeds of a shield have
+// no site.
 func (f *Feed) sitePause(now time.Duration) pause {
-	if f.key.Shielded() {
-		return pause{}
-	}
 	return f.cache.schedule.paused(f.queued(now), now)
 }
 
