@@ -69,8 +69,6 @@ func (f *Feed) unavailable(s *feedstate.State, p *inFlight) *Unavailable {
 		u.RetryAfter = max(u.RetryAfter, f.cache.schedule.open(f.host().Site)-now)
 	case s.Last.At.IsZero():
 		u.Status, u.Reason = http.StatusServiceUnavailable, "the feed's first poll has not been answered yet"
-	case s.Last.Failure == policy.FailureNone && f.missing.Load() != 0:
-		u.Status, u.Reason = http.StatusServiceUnavailable, "the stored version was lost; the feed's next poll fetches it again"
 	case s.Last.Failure == policy.FailureNone:
 		u.Status, u.Reason = http.StatusServiceUnavailable, "no version of the feed is stored; its next poll fetches it again"
 	case u.Reason == "":
