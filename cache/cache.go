@@ -179,6 +179,7 @@ func New(o Options) (*Cache, error) {
 	c.life, c.end = context.WithCancel(context.Background())
 	c.open, c.shut = context.WithCancel(c.life)
 	c.settings.Store(Settings{}.filled())
+	c.slow.Store(new([]status.SlowSite))
 	c.inFlight.resize(int64(c.settings.Load().Polls))
 	c.background(func() { c.prefetch(c.open) })
 	c.schedule.queue.Room = func(by queue.Owner) int { return int(c.inFlight.room(store.Owner(by))) }

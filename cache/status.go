@@ -280,9 +280,7 @@ func (c *Cache) Summary(ctx context.Context) status.Summary {
 	move(status.StateUnread, totals.Feeds[store.StateCold]-totals.Unread) // configured and never polled
 	move(status.StateFresh, totals.Due)
 	s.Overdue, s.Disk, s.DiskShort = totals.Overdue, totals.Used, totals.Short
-	if slow := c.slow.Load(); slow != nil {
-		s.Slow = *slow
-	}
+	s.Slow = *c.slow.Load()
 	s.DiskOver = max(0, totals.Operator-c.settings.Load().Disk)
 	return s
 }
