@@ -24,9 +24,6 @@ func newToken() Token {
 // Claim implements [Store].
 func (d *Database) Claim(ctx context.Context, claims []Claim) ([]Lease, error) {
 	defer d.took("claim", time.Now())
-	if len(claims) == 0 {
-		return nil, ctx.Err()
-	}
 	return write(ctx, d, Work{}, func(tx Tx) ([]Lease, error) { return claim(tx, claims) })
 }
 
@@ -64,7 +61,7 @@ func claim(tx Tx, claims []Claim) ([]Lease, error) {
 			f.begin(now, lost, c.URL, c.Hold)
 			changed[c.ID] = true
 		}
-		if f.hasURL && f.last < lost { // it may have been polled until then
+		if f.last < lost { // it may have been polled until then
 			f.last, f.next = lost, max(f.next, lost.Add(min(c.Hold, longestNext)))
 			changed[c.ID] = true
 		}

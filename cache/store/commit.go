@@ -56,9 +56,7 @@ func (d *Database) commit(tx Tx, o Outcome) (refused, err error) {
 	change := f.commit(now, o, sites, feeds)
 	f.replaceBody(tx, &old, o.Body)
 	for _, id := range hops {
-		if id != o.ID {
-			feeds[id].save(tx, nil, nil)
-		}
+		feeds[id].save(tx, nil, nil)
 	}
 	f.save(tx, o.PollState, o.FeedState)
 	saveSites(tx, sites)
@@ -66,9 +64,10 @@ func (d *Database) commit(tx Tx, o Outcome) (refused, err error) {
 	return refused, nil
 }
 
-// holds reports whether a token is that of the last grant of the feed. f is nil if nothing is known of it.
+// holds reports whether a token is that of the last grant of the feed. f is nil if nothing is known of it. A row that has no
+// URL has no token.
 func (f *feedRow) holds(token Token) bool {
-	return f != nil && f.hasURL && f.token == token && token != 0
+	return f != nil && f.token == token && token != 0
 }
 
 // commit records an outcome in the rows that are locked for it.
