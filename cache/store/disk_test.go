@@ -79,7 +79,8 @@ func TestStrangersDisplaceNoOne(t *testing.T) {
 					}
 					w.now = w.now.Add(24 * time.Hour / time.Duration(len(asks)))
 				}
-				w.sweep(store.SweepQuery{Idle: 90 * 24 * time.Hour, Unread: 24 * time.Hour, Disk: disk})
+				w.sweep(store.SweepQuery{Idle: 90 * 24 * time.Hour, Unread: 24 * time.Hour})
+				w.sweep(store.SweepQuery{Disk: disk})
 			}
 			if len(missed) > 0 {
 				t.Errorf("not served from the store: %v of %v", missed, read)

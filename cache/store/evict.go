@@ -60,12 +60,9 @@ type victim struct {
 	bytes int64
 }
 
-// trim forgets feeds until the store uses no more than disk, if that is not 0.
+// trim forgets feeds until the store uses no more than disk.
 func (d *Database) trim(ctx context.Context, disk int64) (trimmed []ID, err error) {
 	d.crowded.Store(false)
-	if disk <= 0 {
-		disk = Unlimited
-	}
 	for {
 		used, err := read(ctx, d, func(tx Tx) (int64, error) { return d.fill(tx, disk) })
 		if err != nil || used <= disk {

@@ -286,8 +286,8 @@ type SweepQuery struct {
 	// asked for again an hour after they were first asked for; 0 means no limit.
 	Shielded   time.Duration
 	ShieldKeys int
-	// Disk is how many bytes the store may use. Beyond, feeds are forgotten by the shares of their owners,
-	// until only those of [Operator] are left. 0 means no limit. If nothing else is given, nothing else is looked for.
+	// Disk, if above 0, is how many bytes the store may use, and nothing else is looked for. Beyond, feeds are forgotten
+	// by the shares of their owners, until only those of [Operator] are left.
 	Disk int64
 }
 

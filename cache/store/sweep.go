@@ -14,7 +14,7 @@ import (
 // Sweep implements [Store].
 func (d *Database) Sweep(ctx context.Context, q SweepQuery) ([]ID, error) {
 	defer d.took("sweep", time.Now())
-	if q.Disk > 0 && q == (SweepQuery{Disk: q.Disk}) { // it is called for each 64 MiB of new versions: no walk of all feeds
+	if q.Disk > 0 { // it is called for each 64 MiB of new versions: no walk of all feeds
 		return d.trim(ctx, q.Disk)
 	}
 	if err := d.tidy(ctx); err != nil {
@@ -40,11 +40,7 @@ func (d *Database) Sweep(ctx context.Context, q SweepQuery) ([]ID, error) {
 	if err != nil {
 		return gone, err
 	}
-	more, err := d.trim(ctx, q.Disk)
-	if err == nil {
-		err = d.countSites(ctx)
-	}
-	return append(gone, more...), err
+	return gone, d.countSites(ctx)
 }
 
 // reclassify decides again for whom feeds count. Those that are damaged start afresh.
