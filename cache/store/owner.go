@@ -107,7 +107,6 @@ func (f *feedRow) askedBy(owners []Owner, day int64) {
 	f.askers = slices.Clone(f.askers)
 	for _, o := range owners {
 		switch i := slices.IndexFunc(f.askers, func(a asker) bool { return a.owner == o }); {
-		case o == 0:
 		case i >= 0:
 			f.askers[i].day = max(f.askers[i].day, day)
 		default:

@@ -152,11 +152,8 @@ func (f *feedRow) pause(now Time, sites map[string]*siteRow, pauses []Pause) {
 	}
 }
 
-// restorePause records a pause as it is given, unless a longer one is in force.
+// restorePause records a pause as it is given, unless a longer one is in force. One that has ended holds for nothing.
 func restorePause(tx Tx, now Time, p Pause) {
-	if p.For <= 0 {
-		return
-	}
 	tx.Exec(`insert into pause (scope, until, why, step, url) values (?1, ?2, ?3, ?4, ?6)
 		on conflict (scope) do update set until = excluded.until, why = excluded.why, step = excluded.step, url = excluded.url
 		where pause.until <= excluded.until or pause.until > ?5`,

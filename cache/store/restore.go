@@ -37,7 +37,7 @@ func restore(tx Tx, saved []Saved) error {
 		}
 	}
 	_, feeds, err := lockAll(tx, nil, ids, nil)
-	if err != nil || len(ids) == 0 {
+	if err != nil {
 		return err
 	}
 	now = tx.Now()

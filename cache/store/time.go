@@ -20,15 +20,14 @@ const (
 	End Time = math.MaxInt64
 )
 
-// Add returns the moment d after t. Sums beyond the scale are [End], or just after [Never].
+// Add returns the moment d after t. A sum beyond the scale is [End]. No moment of the clock is so early that one before it
+// could be beyond.
 func (t Time) Add(d time.Duration) Time {
 	switch sum := t + Time(d); {
 	case t == Never, t == End:
 		return t
 	case d > 0 && sum < t:
 		return End
-	case d < 0 && (sum > t || sum == Never):
-		return Never + 1
 	default:
 		return sum
 	}
