@@ -69,7 +69,7 @@ const (
 // counts, and of rules 2, 3 and 6 only the default, MinInterval and MaxInterval.
 func Decide(r Rules, h History, a Answer, random float64) Decision {
 	// Without the monotonic reading: decisions outlive the process.
-	d := builder{at: a.At.Round(0).UTC(), random: unit(random), winner: -1}
+	d := builder{at: a.At.Round(0).UTC(), random: unit(random)}
 	if a.Failure == FailureGone {
 		return d.never(h, a)
 	}
@@ -318,7 +318,7 @@ func (d *builder) backOff(r Rules, h History, a Answer) {
 
 // doubled returns a duration that is doubled a number of times, at most limit.
 func doubled(length time.Duration, times int, limit time.Duration) time.Duration {
-	for ; times > 0 && length > 0 && length < limit; times-- {
+	for ; times > 0 && length < limit; times-- {
 		length = min(length, limit/2+1) * 2
 	}
 	return min(length, limit)
@@ -440,18 +440,15 @@ func (d *builder) decision(h History) Decision {
 		t.Used = false
 		d.add(t)
 	}
-	decided := Decision{
+	return Decision{
 		At:         d.at,
 		Next:       d.next,
 		Interval:   d.next.Sub(d.at),
+		Winner:     d.terms[d.winner].Hint,
 		Base:       d.base,
 		NotBefore:  d.asked.Round(0).UTC(),
 		Considered: d.terms,
 	}
-	if d.winner >= 0 {
-		decided.Winner = d.terms[d.winner].Hint
-	}
-	return decided
 }
 
 // unit limits a number to [0,1). NaN becomes 0.
