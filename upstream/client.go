@@ -45,8 +45,6 @@ const maxHeaderBytes = 128 << 10
 // maxSessions is how many TLS sessions are kept to be resumed: a few KiB each.
 const maxSessions = 512
 
-var errSpent = errors.New("the slot has been used already")
-
 // Settings are an operator's settings. They can change between polls.
 type Settings struct {
 	// UserAgent replaces the whole User-Agent. Empty: it is made of Version and Contact.
@@ -199,9 +197,6 @@ func (c *Client) Acquire(u feedurl.URL) policy.Slot {
 
 // enter is [hosts.enter]. It returns nil if nothing is paced.
 func (c *Client) enter(ctx context.Context, u feedurl.URL) (*host, error) {
-	if ctx.Err() != nil {
-		return nil, context.Cause(ctx)
-	}
 	if c.noPacing {
 		return nil, nil
 	}
@@ -213,20 +208,15 @@ type slot struct {
 	client *Client
 	url    feedurl.URL
 	host   *host
-	spent  bool
 }
 
 func (s *slot) Release() {
 	s.client.hosts.leave(s.host)
-	s.host, s.spent = nil, true
+	s.host = nil
 }
 
 func (s *slot) Poll(ctx context.Context, ask policy.Ask) policy.Answer {
 	c := s.client
-	if s.spent {
-		return policy.Answer{At: c.now(), URL: ask.URL.String(), Failure: policy.FailureInternal, Err: errSpent}
-	}
-	s.spent = true
 	if !c.begin() {
 		return policy.Answer{At: c.now(), URL: ask.URL.String(), Failure: policy.FailureNotStarted, Err: ErrClosed}
 	}
