@@ -97,10 +97,7 @@ func (e *proxyError) failure() (policy.Failure, error) {
 // guardedProxy returns the proxy of a hop for the transport. One behind TLS is an HTTP proxy to
 // which [Client.dialProxy] connects: the transport would offer it HTTP/2, and then speak HTTP/1.1.
 func guardedProxy(r *http.Request) (*url.URL, error) {
-	g, ok := r.Context().Value(guardKey{}).(*guard)
-	if !ok {
-		return nil, nil
-	}
+	g := r.Context().Value(guardKey{}).(*guard)
 	if g.proxy == nil || g.proxy.Scheme != "https" {
 		return g.proxy, nil
 	}
@@ -161,8 +158,8 @@ func (x *exchange) connect(ctx context.Context, t feedurl.URL) (conn *http.Clien
 
 // proxyConnected is called with the response to CONNECT.
 func proxyConnected(ctx context.Context, _ *url.URL, _ *http.Request, resp *http.Response) error {
-	if g, ok := ctx.Value(guardKey{}).(*guard); ok && resp.StatusCode == http.StatusOK {
-		g.tunnel = true
+	if resp.StatusCode == http.StatusOK {
+		ctx.Value(guardKey{}).(*guard).tunnel = true
 		return nil
 	}
 	return proxyStatus(resp.StatusCode)
