@@ -7,7 +7,6 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/binary"
-	"slices"
 	"time"
 )
 
@@ -50,7 +49,6 @@ func claim(tx Tx, claims []Claim) ([]Lease, error) {
 	}
 	now, lost := tx.Now(), tx.Lost()
 	leases := make([]Lease, len(claims))
-	changed := make(map[ID]bool)
 	for i, c := range claims {
 		f, s := feeds[c.ID], sites[c.Host.Site]
 		if c.Hop {
@@ -59,24 +57,17 @@ func claim(tx Tx, claims []Claim) ([]Lease, error) {
 		}
 		if !f.hasURL {
 			f.begin(now, lost, c.URL, c.Hold)
-			changed[c.ID] = true
 		}
 		if f.last < lost { // it may have been polled until then
 			f.last, f.next = lost, max(f.next, lost.Add(min(c.Hold, longestNext)))
-			changed[c.ID] = true
 		}
 		if f.earlier {
 			f.moveTo(now, c.Host.Site, s, before[c.ID])
-			changed[c.ID] = true
 		}
-		var also bool
-		leases[i], also = f.claim(now, c, s)
-		changed[c.ID] = changed[c.ID] || also
+		leases[i] = f.claim(now, c, s)
 	}
 	for _, id := range sortedIDs(added) {
-		if changed[id] {
-			feeds[id].save(tx, nil, nil)
-		}
+		feeds[id].save(tx, nil, nil)
 	}
 	saveSites(tx, sites)
 	return leases, nil
@@ -96,21 +87,17 @@ func (f *feedRow) begin(now, lost Time, url string, hold time.Duration) {
 	}
 }
 
-// claim decides on a claim of the feed, whose site is nil if it is not paced. It reports whether that changes the row.
-func (f *feedRow) claim(now Time, c Claim, s *siteRow) (lease Lease, changed bool) {
-	if f.site != c.Host.Site {
-		f.site, changed = c.Host.Site, true
-	}
-	if c.Configured && f.configure(now) {
-		changed = true
+// claim decides on a claim of the feed, whose site is nil if it is not paced.
+func (f *feedRow) claim(now Time, c Claim, s *siteRow) (lease Lease) {
+	f.site = c.Host.Site
+	if c.Configured {
+		f.configure(now)
 	}
 	if c.Own && f.first == Never {
-		f.first, changed = now, true
+		f.first = now
 	}
-	owner, askers := f.owner, f.askers
 	f.askedBy(c.By, now.day())
 	f.pickOwner(now)
-	changed = changed || f.owner != owner || !slices.Equal(f.askers, askers)
 	due := min(f.next, f.pokeAt())
 	if c.Floor > 0 { // it brings the poll forward, never back
 		due = min(due, max(f.earliest, f.last.Add(c.Floor)))
@@ -132,7 +119,7 @@ func (f *feedRow) claim(now Time, c Claim, s *siteRow) (lease Lease, changed boo
 		if len(c.By) > 0 { // a minute ago at most: Touch says when
 			f.asked = max(f.asked, now)
 		}
-		if changed = true; s != nil {
+		if s != nil {
 			s.ask(now)
 		}
 	}
@@ -140,7 +127,7 @@ func (f *feedRow) claim(now Time, c Claim, s *siteRow) (lease Lease, changed boo
 		lease.Wait = at.Sub(now)
 	}
 	lease.Record = f.record(now)
-	return lease, changed
+	return lease
 }
 
 // hop decides whether a redirect to the URL of the feed may be followed. f is nil if nothing is known of the URL.

@@ -88,7 +88,7 @@ func (o *order) Claim(node, i int, c Claim) (lease Lease, wrong string) {
 		p.since = Never
 	}
 	before := *o
-	lease, _ = f.claim(o.now, c, &o.site)
+	lease = f.claim(o.now, c, &o.site)
 	if lease.Denied != "" {
 		return lease, before.waits(i, c, lease)
 	}
@@ -122,7 +122,7 @@ func (o order) waits(i int, c Claim, lease Lease) string {
 	at := o.now.Add(lease.Wait)
 	for _, t := range []Time{at - 1, at} {
 		f, s := o.feeds[i], o.site
-		if l, _ := f.claim(t, c, &s); (l.Denied == "") != (t == at) {
+		if l := f.claim(t, c, &s); (l.Denied == "") != (t == at) {
 			return fmt.Sprintf("refused (%s) for %v, and then %q", lease.Denied, lease.Wait, l.Denied)
 		}
 	}

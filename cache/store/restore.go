@@ -47,7 +47,8 @@ func restore(tx Tx, saved []Saved) error {
 		case r.Pause != nil:
 			continue
 		case f.hasURL && r.New:
-			if r.Configured && f.restoreConfigured(now) {
+			if r.Configured {
+				f.restoreConfigured(now)
 				f.save(tx, nil, nil)
 			}
 			continue
@@ -64,18 +65,13 @@ func restore(tx Tx, saved []Saved) error {
 	return nil
 }
 
-// restoreConfigured makes a feed that is known one that is configured: if it was not, as though asked for now. It
-// reports whether that changes the row.
-func (f *feedRow) restoreConfigured(now Time) (changed bool) {
-	was := f.configured(now)
-	if !f.configure(now) {
-		return false
-	}
-	if !was {
+// restoreConfigured makes a feed that is known one that is configured: if it was not, as though asked for now.
+func (f *feedRow) restoreConfigured(now Time) {
+	if !f.configured(now) {
 		f.asked = now
 	}
+	f.configure(now)
 	f.pickOwner(now)
-	return true
 }
 
 // restore makes the row that of a record of an export. The row keeps what it remembers.

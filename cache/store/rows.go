@@ -9,6 +9,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 	"time"
@@ -49,6 +50,8 @@ type feedRow struct {
 	points    string // URL to which it redirects permanently; empty if it does not
 	pollState []byte
 	feedState []byte
+
+	stored []any // its columns as they were when it was locked; nil if they are not known
 }
 
 // feedColumn is a column of the table feed.
@@ -181,13 +184,22 @@ func Text(s string) string {
 	return strings.ReplaceAll(strings.ToValidUTF8(s, "\uFFFD"), "\x00", "\uFFFD")
 }
 
-// save writes the row. The states are written if they are given, and must be those of the row.
+// save writes the row if it has changed. The states are written if they are given, and must be those of the row.
 func (f *feedRow) save(tx Tx, pollState, feedState []byte) {
-	args := []any{f.n, bytesOrNull(pollState), bytesOrNull(feedState)}
-	for _, c := range feedColumns {
-		args = append(args, c.get(f))
+	columns := f.columns()
+	if pollState == nil && feedState == nil && reflect.DeepEqual(columns, f.stored) {
+		return
 	}
-	tx.Exec(saveFeed, args...)
+	tx.Exec(saveFeed, append([]any{f.n, bytesOrNull(pollState), bytesOrNull(feedState)}, columns...)...)
+}
+
+// columns returns the values of [feedColumns].
+func (f *feedRow) columns() []any {
+	values := make([]any, len(feedColumns))
+	for i, c := range feedColumns {
+		values[i] = c.get(f)
+	}
+	return values
 }
 
 // longestNext is how far ahead a decision may be. A later one counts as that.
@@ -273,13 +285,11 @@ const configuredFor = 48 * time.Hour
 
 func (f *feedRow) configured(now Time) bool { return f.configuredUntil > now }
 
-// configure records that a node has the feed in its configuration. It reports whether that changes the row.
-func (f *feedRow) configure(now Time) (changed bool) {
-	if f.configuredUntil > now.Add(configuredFor/2) {
-		return false
+// configure records that a node has the feed in its configuration, once a day.
+func (f *feedRow) configure(now Time) {
+	if f.configuredUntil <= now.Add(configuredFor/2) {
+		f.configuredUntil = now.Add(configuredFor)
 	}
-	f.configuredUntil = now.Add(configuredFor)
-	return true
 }
 
 // lockFeeds locks the rows of feeds. Those that are missing are left out, and those that are
@@ -290,6 +300,7 @@ func lockFeeds(tx Tx, ids []ID) (map[ID]*feedRow, error) {
 	// One statement locks and reads: between two, another node could add a row, which would be read and not locked.
 	err := tx.Query(feedToWrite, each(ids, idArgument), func(i int, row Row) error {
 		f, err := scanFeed(row)
+		f.stored = f.columns()
 		rows[ids[i]] = &f
 		return err
 	})

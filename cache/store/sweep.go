@@ -48,10 +48,9 @@ func reclassify(tx Tx, ids []ID) error {
 	feeds, err := lockFeeds(tx, ids)
 	now := tx.Now()
 	for _, f := range feeds {
-		if owner := f.owner; f.hasURL {
-			if f.pickOwner(now); f.owner != owner {
-				f.save(tx, nil, nil)
-			}
+		if f.hasURL {
+			f.pickOwner(now)
+			f.save(tx, nil, nil)
 		}
 	}
 	return err

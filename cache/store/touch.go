@@ -35,7 +35,7 @@ func touch(tx Tx, ids []ID, asked map[ID]Asked) error {
 		if f == nil || !f.hasURL {
 			continue
 		}
-		a, old, owner := asked[id], f.poke, f.owner
+		a, old := asked[id], f.poke
 		f.touch(now, a)
 		var state []byte
 		if a.FeedState != nil {
@@ -48,10 +48,7 @@ func touch(tx Tx, ids []ID, asked map[ID]Asked) error {
 			f.changed, f.news, f.outcome = now, 0, 0
 			tx.Changed(Change{ID: id})
 		}
-		if a.Ago < 0 && state == nil && f.poke == old && f.owner == owner {
-			continue // a second poke adds nothing
-		}
-		f.save(tx, nil, state)
+		f.save(tx, nil, state) // a second poke adds nothing
 	}
 	return nil
 }
