@@ -113,7 +113,7 @@ func (c *Cache) enter(t *turn) bool {
 		c.giveUp(t)
 		return false
 	}
-	if t.host = f.host(); t.host.Site != t.Site { // its row is of version 2 of the tables
+	if t.host = f.host(); t.host.Site != t.Site { // its row is of version 2 of the tables: of a host, or of one feed
 		c.giveUp(t)
 		c.schedule.addDue(false, []queue.Feed{f.queued(now)})
 		return false

@@ -76,7 +76,7 @@ func scanDue(row Row, now Time) (f DueFeed, at Cursor, err error) {
 	var url, site string
 	var owner, version int64
 	err = row.Scan(&id, &url, &site, &owner, &version, &at.n, (*int64)(&at.next))
-	f = DueFeed{ID: IDOf(url), Site: siteName(site), Owner: Owner(owner).ofNow(), New: version == 0, For: now.Sub(at.next)}
+	f = DueFeed{ID: IDOf(url), Site: site, Owner: Owner(owner).ofNow(), New: version == 0, For: now.Sub(at.next)}
 	if string(id) != string(f.ID[:]) {
 		f.ID = ID{}
 	}

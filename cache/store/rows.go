@@ -70,10 +70,7 @@ var feedColumns = []feedColumn{
 		return f.url
 	}, func(f *feedRow, v any) { f.url, f.hasURL = v.(string) }},
 	{written, func(f *feedRow) any { return 3 * number(!f.earlier) }, func(f *feedRow, v any) { f.earlier = v != int64(3) }},
-	{"site", func(f *feedRow) any { return f.site }, func(f *feedRow, v any) {
-		name, _ := v.(string)
-		f.site = siteName(name)
-	}},
+	textColumn("site", func(f *feedRow) *string { return &f.site }), // of a row of version 2 that is not paced: 'feed <id>'
 	{"owner", func(f *feedRow) any { return int64(f.owner) }, func(f *feedRow, v any) {
 		n, _ := v.(int64)
 		f.owner = Owner(n).ofNow()

@@ -7,7 +7,6 @@ import (
 	"database/sql"
 	"errors"
 	"slices"
-	"strings"
 	"time"
 )
 
@@ -127,13 +126,4 @@ func saveSites(tx Tx, sites map[string]*siteRow) {
 	for _, s := range sites {
 		s.save(tx)
 	}
-}
-
-// siteName returns the name of a site as the column has it: versions 1 and 2 of the tables named
-// that of a feed that is not paced 'feed <id>'.
-func siteName(column string) string {
-	if strings.HasPrefix(column, "feed ") {
-		return ""
-	}
-	return column
 }
