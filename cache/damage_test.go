@@ -53,7 +53,7 @@ func TestBodyThatCannotBeRestoredIsFetchedAgain(t *testing.T) {
 			g.restart() // nothing is in memory
 			g.store.damage(nil, func(b *store.Body) error { damage(b); return nil })
 			w := g.get(feedURL)
-			if w.Code != http.StatusServiceUnavailable || !strings.Contains(w.Body.String(), "lost") {
+			if w.Code != http.StatusServiceUnavailable || !strings.Contains(w.Body.String(), "fetches it again") {
 				t.Errorf("got %d: %s", w.Code, w.Body)
 			}
 			g.store.damage(nil, nil) // what is written from now on is whole
