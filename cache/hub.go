@@ -84,8 +84,8 @@ func (c *Cache) askHubs(f *Feed, requests []feedstate.HubRequest, private bool) 
 	if len(requests) == 0 {
 		return
 	}
-	c.asking.Add(1)
-	if !c.background(func() {
+	c.background(func() {
+		c.asking.Add(1)
 		defer c.asking.Add(-1)
 		key, err := c.secret(c.open)
 		if err != nil {
@@ -94,9 +94,7 @@ func (c *Cache) askHubs(f *Feed, requests []feedstate.HubRequest, private bool) 
 		for _, r := range requests {
 			c.askHub(key, f, r, private)
 		}
-	}) {
-		c.asking.Add(-1)
-	}
+	})
 }
 
 func (c *Cache) askHub(key hubKey, f *Feed, r feedstate.HubRequest, private bool) {
