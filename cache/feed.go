@@ -364,9 +364,6 @@ func await(ctx context.Context, done <-chan struct{}, d time.Duration) bool {
 		return true
 	default:
 	}
-	if d <= 0 {
-		return false
-	}
 	select {
 	case <-done:
 		return true
