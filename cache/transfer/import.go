@@ -77,7 +77,7 @@ func (i *Importer) Import(ctx context.Context, r io.Reader) (feeds int64, err er
 // take takes a line. It fails if the import cannot go on.
 func (i *Importer) take(ctx context.Context, number int64, text []byte) error {
 	i.now = time.Now()
-	saved, err := i.read(ctx, text)
+	saved, err := i.read(text)
 	switch {
 	case ctx.Err() != nil:
 		return ctx.Err()
@@ -113,7 +113,7 @@ func (i *Importer) flush(ctx context.Context) error {
 }
 
 // read makes a record of a line.
-func (i *Importer) read(ctx context.Context, text []byte) (store.Saved, error) {
+func (i *Importer) read(text []byte) (store.Saved, error) {
 	if bytes.HasPrefix(text, []byte(`{"figure":`)) { // of an export by an earlier version
 		return store.Saved{}, errors.New("statistics are not imported: they stay in the store that counted them")
 	}
