@@ -28,6 +28,11 @@ func manualCommand() *cobra.Command {
 			if root.Short == "" {
 				root.Short = "feed gateway"
 			}
+			for _, child := range root.Commands() {
+				if name := child.Name(); name == "upgrade" || name == "add-package" || name == "remove-package" {
+					child.Hidden = true // the program refuses these commands of Caddy
+				}
+			}
 			escapeMarkdown(root)
 			root.DisableAutoGenTag = true
 			header := &doc.GenManHeader{Title: "POLLARD", Section: "8", Source: "Pollard " + poller.Version(), Manual: "Pollard"}

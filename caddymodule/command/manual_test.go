@@ -15,7 +15,8 @@ import (
 func TestManual(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "man")
 	root := &cobra.Command{Use: "pollard", Long: "Reads <this>.\n\n\t$ pollard <file>\n"}
-	root.AddCommand(manualCommand(), showCommand())
+	nothing := func(*cobra.Command, []string) {}
+	root.AddCommand(manualCommand(), showCommand(), &cobra.Command{Use: "upgrade", Run: nothing}, &cobra.Command{Use: "run", Run: nothing})
 	if out, code := runCommand(t, root, "", "manual", dir); code != exitDone || out != "" {
 		t.Fatalf("exit code %d: %s", code, out)
 	}
@@ -33,7 +34,9 @@ func TestManual(t *testing.T) {
 			}
 		}
 	}
-	if _, err := os.Stat(filepath.Join(dir, "pollard-manual.8")); err == nil {
-		t.Error("the hidden command has a page")
+	for name, want := range map[string]bool{"run": true, "manual": false, "upgrade": false} { // one is hidden, one is refused
+		if _, err := os.Stat(filepath.Join(dir, "pollard-"+name+".8")); (err == nil) != want {
+			t.Errorf("the command %s has a page: %v, want %v", name, err == nil, want)
+		}
 	}
 }
