@@ -92,8 +92,10 @@ type reason struct {
 	parts  Reason
 }
 
-// toPublisher changes a text for the publisher of a shielded feed.
-var toPublisher = strings.NewReplacer("The site", "Your site", "the site", "your site", "This gateway", "This shield", "this gateway", "this shield")
+// toPublisher changes a text for the publisher of a shielded feed. There the feed's own hints do not count.
+var toPublisher = strings.NewReplacer(
+	"Neither the site nor the feed says how often to poll", "Your site does not say how long its answers are good (Cache-Control)",
+	"The site", "Your site", "the site", "your site", "This gateway", "This shield", "this gateway", "this shield")
 
 // address returns a text about the feed's site, for the person who reads it.
 func (f *Feed) address(text string) string {

@@ -218,6 +218,15 @@ func TestExplain(t *testing.T) {
 	}
 }
 
+// A shielded feed may have a ttl, which sets no time.
+func TestReasonOfAShieldWithoutFreshness(t *testing.T) {
+	f := explained(policy.Decide(policy.DefaultRules(), policy.History{Validated: true}, good(), 0), Feed{Shield: true})
+	const want = "Your site does not say how long its answers are good (Cache-Control); once an hour is this shield's setting (default_interval). Next poll: 13:00 UTC."
+	if got := f.Explain(noon, nil).String(); got != want {
+		t.Errorf("got  %s\nwant %s", got, want)
+	}
+}
+
 // explained returns a feed with a decision.
 func explained(d policy.Decision, f Feed) *Feed {
 	decided := Decided(d)

@@ -47,8 +47,8 @@ func (r *Report) writeSubject(b *strings.Builder) {
 	if r.Feed.ChangeEvery > 0 {
 		changes = "it changes every " + status.Length(r.Feed.ChangeEvery)
 	}
-	fmt.Fprintf(b, "The feed: %s, %s entries, %s, with gzip %s; %s\n",
-		strings.TrimSpace(name+" "+r.Feed.Version), count(int64(r.Feed.Entries)), status.Size(r.Feed.Bytes), status.Size(r.Feed.Compressed), changes)
+	fmt.Fprintf(b, "The feed: %s, %s, %s, with gzip %s; %s\n",
+		strings.TrimSpace(name+" "+r.Feed.Version), count(int64(r.Feed.Entries))+status.Plural(int64(r.Feed.Entries), " entry", " entries"), status.Size(r.Feed.Bytes), status.Size(r.Feed.Compressed), changes)
 	if math.Abs(float64(r.ServedWholeBytes-r.WholeBytes)) > anotherSize*float64(r.WholeBytes) {
 		fmt.Fprintf(b, "In the log the feed had another size: whole answers have %s bytes here, for that reason alone.\n", change(r.WholeBytes, r.ServedWholeBytes))
 	}
