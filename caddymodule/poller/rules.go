@@ -29,7 +29,7 @@ type Host struct {
 	config.Policy
 
 	// The least time between the last poll of the host's site and one of the host; 0 for none. Default: `2s`.
-	// While the host waits, and for so long after its poll, the other hosts of its site wait too.
+	// The other hosts of the site wait while this one does, and for the same time after its poll.
 	Spacing *caddy.Duration `json:"spacing,omitempty"`
 
 	// The most polls of the host at the same time, and half of those of its site. Default: 1.

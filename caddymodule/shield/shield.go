@@ -78,8 +78,8 @@ type Shield struct {
 	// While a feed has no stored version, its readers wait for the first poll, at most for
 	// `timeout`. If the poll takes longer, the origin answers them directly.
 	//
-	// `ping` shows a new entry as soon as `min_interval` allows, and `POST /pollard/refresh?url=` at
-	// Caddy's admin endpoint at once, whatever these say.
+	// Whatever these say, `ping` shows a new entry as soon as `min_interval` allows.
+	// `POST /pollard/refresh?url=` at Caddy's admin endpoint shows it at once.
 	config.Policy
 
 	// The part of a request's query that belongs to the feed's URL: `ignore` for none of
