@@ -70,6 +70,8 @@ func (o *order) Due(i int) (due, poked bool) {
 func (o *order) Read(i int, by Owner) {
 	if f := &o.feeds[i]; f.hasURL {
 		f.touch(o.now, Asked{Own: true, By: []Owner{by}})
+		o.known[i].askedBy([]Owner{by})
+		o.known[i].own = true
 	}
 }
 
@@ -83,5 +85,8 @@ func (o *order) Restore(i int, r Saved) {
 		return
 	}
 	f.restore(o.now, Never, r)
-	p.decision, p.since = max(p.decision, p.last.Add(r.Hold)), Never
+	p.decision = max(p.decision, p.last.Add(r.Hold))
+	for _, a := range r.Askers {
+		p.askedBy([]Owner{a.Owner})
+	}
 }

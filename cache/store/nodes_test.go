@@ -445,7 +445,7 @@ func (w *nodes) hop(node int) bool {
 
 // poke has a feed polled.
 func (w *nodes) poke(i int) bool {
-	happened, wrong := w.Poke(i, nodesMin, i == 1)
+	happened, wrong := w.Poke(i, store.Poke{Floor: nodesMin, Patient: i == 1})
 	w.must(wrong)
 	w.changed(i)
 	return happened

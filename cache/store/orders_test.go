@@ -6,6 +6,7 @@ package store
 import (
 	"flag"
 	"fmt"
+	"hash/maphash"
 	"math"
 	"slices"
 	"strings"
@@ -28,6 +29,12 @@ const (
 	orderSite    = "site.test"
 )
 
+// What a refusal asks for: for how long the feed is not polled, and its site. Either may be longer.
+var (
+	orderAlone  = [2]time.Duration{orderAsked, 2 * orderUnit}
+	orderPauses = [2]time.Duration{2 * orderUnit, orderAsked}
+)
+
 // order is a state that some events lead to: two feeds of one site, as their rows have them, and what was promised of them.
 // Some methods are exported for the tests of package store_test.
 type order struct {
@@ -38,18 +45,37 @@ type order struct {
 	lease [2][2]Token // of polls under way of nodes; 0 if there is none
 	stale [2]Token    // of one that another process began before it ended
 	asked Time        // the site was asked last
+	good  Time        // it answered well last
 	known [2]promise
 }
 
-// promise is when a URL may be asked next.
+// promise is when a URL may be asked next, and what is remembered of it.
 type promise struct {
 	last     Time // grant
 	decision Time
 	pause    Time // that it has asked for
 	poke     Time // End if there is none
+	refused  Time // it has paused its site, or asked for that
 	version  bool
 	failing  bool
-	since    Time // a feed that never worked was forgotten; Never if it was not
+	own      bool // a reader has asked for it at its own address
+	askers   [3]Owner
+	until    Time // all this is remembered, if it is forgotten
+}
+
+func newPromise() promise {
+	return promise{last: Never, decision: Never, pause: Never, poke: End, refused: Never, until: Never}
+}
+
+// askedBy records who asks.
+func (p *promise) askedBy(owners []Owner) {
+	for _, owner := range owners {
+		n := slices.Index(p.askers[:], owner)
+		if n < 0 {
+			n = slices.Index(p.askers[:], 0)
+		}
+		p.askers[n] = owner
+	}
 }
 
 // event is something that happens. It returns what is wrong, and whether something happened.
@@ -59,10 +85,10 @@ type event struct {
 }
 
 func newOrder() *order {
-	o := &order{now: at(24*100 + 12), hold: orderHold, site: *newSiteRow(orderSite), asked: Never}
+	o := &order{now: at(24*100 + 12), hold: orderHold, site: *newSiteRow(orderSite), asked: Never, good: Never}
 	for i := range o.feeds {
 		o.feeds[i] = newFeed(IDOf(orderURL(i)))
-		o.known[i] = promise{last: Never, decision: Never, pause: Never, poke: End, since: Never}
+		o.known[i] = newPromise()
 	}
 	return o
 }
@@ -85,16 +111,22 @@ func (o *order) Claim(node, i int, c Claim) (lease Lease, wrong string) {
 	if !f.hasURL {
 		f.begin(o.now, Never, c.URL, c.Hold)
 		p.decision = max(p.decision, p.last.Add(c.Hold))
-		p.since = Never
 	}
 	before := *o
 	lease = f.claim(o.now, c, &o.site)
-	if lease.Denied != "" {
+	p.askedBy(c.By)
+	p.own = p.own || c.Own
+	allowed := o.now >= p.decision || o.now >= p.poke || c.Floor > 0 && o.now >= p.last.Add(c.Floor)
+	switch {
+	case lease.Denied == DeniedNotDue && allowed && o.now >= p.pause:
+		return lease, "refused as not due, though it is"
+	case lease.Denied != "":
 		return lease, before.waits(i, c, lease)
 	}
-	allowed := o.now >= p.decision || o.now >= p.poke || c.Floor > 0 && o.now >= p.last.Add(c.Floor)
 	paused := before.paused(f.version == 0)
 	switch {
+	case lease.Token == before.feeds[i].token:
+		return lease, "two grants have the same token"
 	case !allowed:
 		return lease, fmt.Sprintf("polled %v after the last grant, which is %v before the decision", o.now.Sub(p.last), p.decision.Sub(o.now))
 	case o.now < p.pause:
@@ -122,7 +154,13 @@ func (o order) waits(i int, c Claim, lease Lease) string {
 	at := o.now.Add(lease.Wait)
 	for _, t := range []Time{at - 1, at} {
 		f, s := o.feeds[i], o.site
-		if l := f.claim(t, c, &s); (l.Denied == "") != (t == at) {
+		l := Lease{}
+		if c.Hop {
+			l = f.hop(t, c, &s)
+		} else {
+			l = f.claim(t, c, &s)
+		}
+		if (l.Denied == "") != (t == at) {
 			return fmt.Sprintf("refused (%s) for %v, and then %q", lease.Denied, lease.Wait, l.Denied)
 		}
 	}
@@ -136,11 +174,11 @@ func (o *order) paused(isNew bool) bool {
 
 // Hop follows a redirect to the URL of a feed.
 func (o *order) Hop(i int, c Claim) (lease Lease, wrong string) {
-	paused := o.paused(c.New)
+	before, paused := *o, o.paused(c.New)
 	lease = o.feeds[i].hop(o.now, c, &o.site)
 	switch {
 	case lease.Denied != "":
-		return lease, ""
+		return lease, before.waits(i, c, lease)
 	case o.now < o.known[i].pause:
 		return lease, "a hop in the pause of its URL"
 	case paused:
@@ -184,15 +222,27 @@ func (o *order) Commit(node, i int, out Outcome) (counts bool, wrong string) {
 	}
 	pauses := [2]Time{o.site.all.until, o.site.fresh.until}
 	f.commit(o.now, out, o.sites(), o.rows())
-	if (pauses[0] > o.now && o.site.all.until < pauses[0]) || pauses[1] > o.now && o.site.fresh.until < pauses[1] {
-		return true, "a pause of the site has become shorter"
+	if len(out.Good) > 0 {
+		o.good = o.now
+	}
+	least, most := o.pauses(p, out.Pauses)
+	for n, until := range [2]Time{o.site.all.until, o.site.fresh.until} {
+		switch {
+		case until < pauses[n] && pauses[n] > o.now, until < o.now.Add(least[n]) && least[n] > 0:
+			return true, "a pause of the site is too short"
+		case until > max(pauses[n], o.now.Add(most[n])):
+			return true, "a pause of the site is too long"
+		}
 	}
 	if out.NotBefore > 0 {
 		p.pause = max(p.pause, o.now.Add(out.NotBefore))
 	}
 	for id, length := range out.Hops {
 		if id == o.feeds[1-i].id {
-			o.known[1-i].pause = max(o.known[1-i].pause, o.now.Add(length))
+			other := &o.known[1-i]
+			if other.pause = max(other.pause, o.now.Add(length)); !o.feeds[1-i].hasURL {
+				other.until = max(other.until, other.pause)
+			}
 		}
 	}
 	p.decision = max(o.now.in(out.In), p.pause)
@@ -203,15 +253,36 @@ func (o *order) Commit(node, i int, out Outcome) (counts bool, wrong string) {
 	return true, ""
 }
 
+// pauses returns for how long its site has to be left alone, and feeds of it without a version, after the answer of a feed: at
+// least, and at most.
+func (o *order) pauses(p *promise, asked []Pause) (least, most [2]time.Duration) {
+	n := int(number(!p.version)) // such a feed may have been made up: it pauses no other ones
+	for _, pause := range asked {
+		longest := pause.For
+		switch refused := p.refused; {
+		case pause.Why == policy.HintRateLimit:
+			longest = min(longest, maxLimited)
+		case refused != Never && o.good > refused || !p.own: // its site answers others well; only redirects lead there
+			p.refused, longest = o.now, 0
+		default:
+			if p.refused = o.now; !p.version && o.good.Add(keepPause) > o.now && o.good != Never {
+				longest = min(longest, newPause)
+			}
+		}
+		least[n], most[n] = max(least[n], min(longest, firstPause)), max(most[n], longest)
+	}
+	return least, most
+}
+
 // Poke has a feed polled.
-func (o *order) Poke(i int, floor time.Duration, patient bool) (bool, string) {
+func (o *order) Poke(i int, poke Poke) (bool, string) {
 	f, p := &o.feeds[i], &o.known[i]
 	if !f.hasURL {
 		return false, ""
 	}
-	f.touch(o.now, Asked{Ago: -1, Poke: &Poke{Floor: floor, Patient: patient}})
-	at := max(o.now, p.last.Add(floor))
-	if patient && p.failing {
+	f.touch(o.now, Asked{Ago: -1, Poke: &poke})
+	at := max(o.now.Add(poke.In), p.last.Add(poke.Floor))
+	if poke.Patient && p.failing {
 		at = max(at, p.decision)
 	}
 	p.poke = min(p.poke, at) // the earlier counts
@@ -224,13 +295,16 @@ func (o *order) Forget(i int) (bool, string) {
 	if !f.hasURL {
 		return false, ""
 	}
-	if f.version == 0 && (f.owner == Any || f.owner == 0) {
-		p.since = o.now
-	}
-	if f.forget(o.now); p.decision == End {
+	if p.decision == End {
 		p.decision = p.last.Add(maxPause)
 	}
-	p.poke, p.version, p.failing = End, false, false
+	until := max(p.decision, p.pause, f.asked.Add(keepUnread))
+	if !p.version && (f.owner == Any || f.owner == 0) {
+		until = min(until, o.now.Add(keepUnread))
+	}
+	f.forget(o.now)
+	p.own = false
+	p.poke, p.version, p.failing, p.until = End, false, false, max(p.until, until, o.now.Add(keepForgotten))
 	return true, ""
 }
 
@@ -238,14 +312,9 @@ func (o *order) Forget(i int) (bool, string) {
 func (o *order) Later(d time.Duration) (bool, string) {
 	o.now = o.now.Add(d)
 	for i := range o.feeds {
-		f, p := &o.feeds[i], &o.known[i]
-		if f.hasURL || f.until == Never || f.until >= o.now {
-			continue
+		if f := &o.feeds[i]; !f.hasURL && f.until != Never && f.until < o.now {
+			*f, o.known[i] = newFeed(f.id), newPromise()
 		}
-		if short := p.since != Never && o.now >= p.since.Add(keepUnread); !short && (o.now < p.decision && p.decision != End || o.now < p.pause) {
-			return true, "what is remembered of a feed is deleted too early"
-		}
-		*f, *p = newFeed(f.id), promise{last: Never, decision: Never, pause: Never, poke: End, since: Never}
 	}
 	return true, ""
 }
@@ -283,17 +352,17 @@ func orderEvents() (all []event) {
 		for _, owner := range owners[i] {
 			claim(fmt.Sprint("claim by kind ", owner.Kind()), func(c *Claim) { c.By = []Owner{owner} })
 		}
-		claim("claim with a floor", func(c *Claim) { c.Floor = orderFloor })
+		claim("claim with a floor", func(c *Claim) { c.Floor, c.Own = orderFloor, i == 0 })
 		commit("a version", Outcome{In: orderIn, State: StateFresh, Body: version, Good: good})
 		commit("a failure", Outcome{In: orderIn, State: StateFailing})
-		commit("a refusal", Outcome{In: orderUnit, NotBefore: orderAsked, State: StateWaiting, Pauses: refused(orderAsked)})
+		commit("a refusal", Outcome{In: orderUnit, NotBefore: orderAlone[i], State: StateWaiting, Pauses: refused(orderPauses[i])})
 		if i == 0 {
 			commit("a refusal of a target", Outcome{In: orderUnit, State: StateFailing, Hops: map[ID]time.Duration{IDOf(orderURL(1)): orderAsked}})
 			commit("a withdrawal", Outcome{In: Ended, State: StateGone, Withdraw: true, Good: good})
 		}
 		add(fmt.Sprint("hop to ", i), func(o *order) (bool, string) { return o.hop(i) })
-		add(fmt.Sprint("poke ", i), func(o *order) (bool, string) { return o.Poke(i, orderFloor, false) })
-		add(fmt.Sprint("patient poke ", i), func(o *order) (bool, string) { return o.Poke(i, orderFloor, true) })
+		add(fmt.Sprint("poke ", i), func(o *order) (bool, string) { return o.Poke(i, Poke{Floor: orderFloor}) })
+		add(fmt.Sprint("patient poke ", i), func(o *order) (bool, string) { return o.Poke(i, Poke{In: orderUnit, Patient: true}) })
 		add(fmt.Sprint("forget ", i), func(o *order) (bool, string) { return o.Forget(i) })
 	}
 	add("restart", func(o *order) (bool, string) {
@@ -308,6 +377,9 @@ func orderEvents() (all []event) {
 
 // Check checks what holds in each state.
 func (o *order) Check() string {
+	if s := &o.site; s.fresh.holds(o.now) && s.paused(false, o.now).until < max(s.fresh.until, s.all.until) {
+		return "a pause of the site ends before a longer one"
+	}
 	for i := range o.feeds {
 		f, p := &o.feeds[i], &o.known[i]
 		switch {
@@ -315,6 +387,21 @@ func (o *order) Check() string {
 			return fmt.Sprintf("the version of %s is lost, or there is one: %v", f.url, f.version != 0)
 		case f.damaged(o.now):
 			return "a row looks damaged"
+		case !f.hasURL && f.until < p.until:
+			return "what is remembered of a feed is deleted too early"
+		case f.earliest < p.pause:
+			return "the pause of a URL is forgotten"
+		case f.refused < p.refused:
+			return "a refusal is forgotten"
+		}
+		for _, owner := range p.askers {
+			switch {
+			case owner == 0:
+			case !slices.ContainsFunc(f.askers, func(a asker) bool { return a.owner == owner }):
+				return "an owner that asked is forgotten"
+			case f.hasURL && owner != Any && f.owner.Kind() <= KindAny:
+				return "a feed for which another owner asks counts for strangers"
+			}
 		}
 		for _, token := range []Token{o.lease[0][i], o.lease[1][i], o.stale[i]} {
 			if token != f.token && f.holds(token) {
@@ -335,7 +422,8 @@ type orderKey struct {
 		refused               int // 1: it was; 2: and the site has answered well since
 		state                 State
 		owner                 Owner
-		askers                [3]Kind
+		askers, asked         [3]Kind
+		refusedAlone          bool
 		points                string
 		moments               [9]int32
 	}
@@ -371,9 +459,13 @@ func (o *order) key() (k orderKey) {
 		for n, a := range f.askers {
 			kf.askers[n] = a.owner.Kind()
 		}
+		for n, owner := range p.askers {
+			kf.asked[n] = owner.Kind()
+		}
+		kf.refusedAlone = p.refused != Never && o.good > p.refused
 		kf.moments = [9]int32{
 			since(f.next, 0), since(f.poke, 0), since(f.last, o.hold), since(f.earliest, 0), since(f.until, orderUnit),
-			since(p.decision, 0), since(p.poke, 0), since(p.pause, 0), since(p.since, day),
+			since(p.decision, 0), since(p.poke, 0), since(p.pause, 0), since(p.until, 0),
 		}
 	}
 	return k
@@ -399,7 +491,8 @@ func TestOrders(t *testing.T) {
 		}
 		return strings.Join(all, ", ")
 	}
-	seen := map[orderKey]bool{newOrder().key(): true}
+	seed, seen := maphash.MakeSeed(), make(map[uint64]bool) // hashes of keys
+	seen[maphash.Comparable(seed, newOrder().key())] = true
 	level := []node{{order: *newOrder()}}
 	found := make(map[string]bool)
 	for d := range depth {
@@ -418,7 +511,7 @@ func TestOrders(t *testing.T) {
 				if !happened || wrong != "" {
 					continue
 				}
-				if key := after.key(); !seen[key] {
+				if key := maphash.Comparable(seed, after.key()); !seen[key] {
 					seen[key] = true
 					if d < depth-1 {
 						next = append(next, node{after, n.path + string(rune('0'+e))})
