@@ -74,19 +74,3 @@ func (o *order) Read(i int, by Owner) {
 		o.known[i].own = true
 	}
 }
-
-// Restore restores a record that is new, as a node does for feeds that it has in its configuration, and for targets of redirects.
-func (o *order) Restore(i int, r Saved) {
-	f, p := &o.feeds[i], &o.known[i]
-	if f.hasURL {
-		if r.Configured {
-			f.restoreConfigured(o.now)
-		}
-		return
-	}
-	f.restore(o.now, Never, r)
-	p.decision = max(p.decision, p.last.Add(r.Hold))
-	for _, a := range r.Askers {
-		p.askedBy([]Owner{a.Owner})
-	}
-}

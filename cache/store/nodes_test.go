@@ -295,9 +295,10 @@ func (w *nodes) configure(node int) bool {
 	}
 	n.configured = true
 	defer w.changed(0)
-	w.Restore(0, store.Saved{New: true, Hold: (&feedstate.State{}).LeaseTime(nodesRules), Record: store.Record{
+	_, wrong := w.Restore(0, store.Saved{New: true, Hold: (&feedstate.State{}).LeaseTime(nodesRules), Record: store.Record{
 		ID: nodesIDs[0], URL: nodesURLs[0], Polled: -1, First: -1, State: store.StateCold, Configured: true, Site: store.OrderSite,
 	}})
+	w.must(wrong)
 	return true
 }
 
@@ -608,7 +609,8 @@ func (w *nodes) point(n *oneNode, s *feedstate.State, i int, v *feedstate.Classi
 	if s.Owner != 0 {
 		saved.Askers = []store.Asker{{Owner: s.Owner}}
 	}
-	w.Restore(1, saved)
+	_, wrong := w.Restore(1, saved)
+	w.must(wrong)
 	w.changed(1)
 	works := n.feeds[1].Works()
 	if v.Points, v.Answer.Pointing = to, works; !works {
@@ -629,6 +631,8 @@ func (w *nodes) decided(a *policy.Answer, v *feedstate.Classified, i int, kind s
 	switch r, _ := w.Record(i); {
 	case (r.Points != "") != (w.points && i == 0):
 		w.must(fmt.Sprintf("after %s the feed points to %q", kind, r.Points))
+	case kind == wasRefused && r.NotBefore < nodesRefused:
+		w.must(fmt.Sprintf("its origin is left alone for %v", r.NotBefore))
 	case in < nodesMin, kind == wasRefused && in < nodesRefused:
 		w.must(fmt.Sprintf("the next poll comes after %v", in))
 	case v.Answer.Pointing && v.Answer.Failure != policy.FailureRateLimited && in != nodesMax, kind == hasMoved && !v.Answer.Pointing && in >= nodesMax:

@@ -46,6 +46,7 @@ type order struct {
 	stale [2]Token    // of one that another process began before it ended
 	asked Time        // the site was asked last
 	good  Time        // it answered well last
+	row   [2]int      // pauses of it in a row, and of feeds without a version
 	known [2]promise
 }
 
@@ -223,15 +224,12 @@ func (o *order) Commit(node, i int, out Outcome) (counts bool, wrong string) {
 	pauses := [2]Time{o.site.all.until, o.site.fresh.until}
 	f.commit(o.now, out, o.sites(), o.rows())
 	if len(out.Good) > 0 {
-		o.good = o.now
+		o.good, o.row = o.now, [2]int{}
 	}
-	least, most := o.pauses(p, out.Pauses)
+	lengths := o.pauses(p, f.configured(o.now), pauses, out.Pauses)
 	for n, until := range [2]Time{o.site.all.until, o.site.fresh.until} {
-		switch {
-		case until < pauses[n] && pauses[n] > o.now, until < o.now.Add(least[n]) && least[n] > 0:
-			return true, "a pause of the site is too short"
-		case until > max(pauses[n], o.now.Add(most[n])):
-			return true, "a pause of the site is too long"
+		if want := max(pauses[n], o.now.Add(lengths[n])); max(until, o.now) != max(want, o.now) {
+			return true, fmt.Sprintf("a pause of the site is for %v, and should be for %v", until.Sub(o.now), want.Sub(o.now))
 		}
 	}
 	if out.NotBefore > 0 {
@@ -253,25 +251,31 @@ func (o *order) Commit(node, i int, out Outcome) (counts bool, wrong string) {
 	return true, ""
 }
 
-// pauses returns for how long its site has to be left alone, and feeds of it without a version, after the answer of a feed: at
-// least, and at most.
-func (o *order) pauses(p *promise, asked []Pause) (least, most [2]time.Duration) {
+// pauses returns for how long its site is left alone, and feeds of it without a version, after the answer of a feed. until is how
+// long that was so before.
+func (o *order) pauses(p *promise, configured bool, until [2]Time, asked []Pause) (lengths [2]time.Duration) {
 	n := int(number(!p.version)) // such a feed may have been made up: it pauses no other ones
 	for _, pause := range asked {
-		longest := pause.For
-		switch refused := p.refused; {
+		length := pause.For
+		switch alone := p.refused != Never && o.good > p.refused; { // its site answers others well
 		case pause.Why == policy.HintRateLimit:
-			longest = min(longest, maxLimited)
-		case refused != Never && o.good > refused || !p.own: // its site answers others well; only redirects lead there
-			p.refused, longest = o.now, 0
+			length = min(length, maxLimited)
+		case alone, !p.own && !configured: // only redirects lead there
+			p.refused, length = o.now, 0
+		case !p.version && o.good != Never && o.good.Add(keepPause) > o.now:
+			p.refused, o.row[n], length = o.now, 1, min(length, newPause)
 		default:
-			if p.refused = o.now; !p.version && o.good.Add(keepPause) > o.now && o.good != Never {
-				longest = min(longest, newPause)
+			if until[n].Add(keepPause) <= o.now {
+				o.row[n] = 0
 			}
+			if until[n] <= o.now || o.row[n] == 0 { // otherwise it was in flight when the pause began
+				o.row[n]++
+			}
+			p.refused, length = o.now, min(length, firstPause<<(o.row[n]-1))
 		}
-		least[n], most[n] = max(least[n], min(longest, firstPause)), max(most[n], longest)
+		lengths[n] = max(lengths[n], length)
 	}
-	return least, most
+	return lengths
 }
 
 // Poke has a feed polled.
@@ -305,6 +309,26 @@ func (o *order) Forget(i int) (bool, string) {
 	f.forget(o.now)
 	p.own = false
 	p.poke, p.version, p.failing, p.until = End, false, false, max(p.until, until, o.now.Add(keepForgotten))
+	return true, ""
+}
+
+// Restore restores a record that is new, as a node does for feeds that it has in its configuration, and for targets of redirects.
+func (o *order) Restore(i int, r Saved) (happened bool, wrong string) {
+	f, p := &o.feeds[i], &o.known[i]
+	if f.hasURL {
+		if r.Configured {
+			f.restoreConfigured(o.now)
+		}
+		return r.Configured, ""
+	}
+	f.restore(o.now, Never, r)
+	p.decision = max(p.decision, p.last.Add(r.Hold))
+	for _, a := range r.Askers {
+		p.askedBy([]Owner{a.Owner})
+	}
+	if f.configured(o.now) != r.Configured {
+		return true, "a feed is not configured, or was not to be"
+	}
 	return true, ""
 }
 
@@ -365,6 +389,13 @@ func orderEvents() (all []event) {
 		add(fmt.Sprint("patient poke ", i), func(o *order) (bool, string) { return o.Poke(i, Poke{In: orderUnit, Patient: true}) })
 		add(fmt.Sprint("forget ", i), func(o *order) (bool, string) { return o.Forget(i) })
 	}
+	restored := Saved{New: true, Hold: orderHold, Record: Record{ID: IDOf(orderURL(1)), URL: orderURL(1), Polled: -1, Asked: -1, First: -1, Configured: true}}
+	add("restore 1", func(o *order) (bool, string) {
+		if o.feeds[1].hasURL {
+			return false, ""
+		}
+		return o.Restore(1, restored)
+	})
 	add("restart", func(o *order) (bool, string) {
 		o.Restart(0)
 		return true, ""
@@ -387,8 +418,8 @@ func (o *order) Check() string {
 			return fmt.Sprintf("the version of %s is lost, or there is one: %v", f.url, f.version != 0)
 		case f.damaged(o.now):
 			return "a row looks damaged"
-		case !f.hasURL && f.until < p.until:
-			return "what is remembered of a feed is deleted too early"
+		case !f.hasURL && f.until != p.until:
+			return "what is remembered of a feed is deleted too early, or too late"
 		case f.earliest < p.pause:
 			return "the pause of a URL is forgotten"
 		case f.refused < p.refused:
@@ -494,7 +525,7 @@ func TestOrders(t *testing.T) {
 	seed, seen := maphash.MakeSeed(), make(map[uint64]bool) // hashes of keys
 	seen[maphash.Comparable(seed, newOrder().key())] = true
 	level := []node{{order: *newOrder()}}
-	found := make(map[string]bool)
+	found, count := make(map[string]bool), 0
 	for d := range depth {
 		var next []node
 		for _, n := range level {
@@ -508,18 +539,19 @@ func TestOrders(t *testing.T) {
 					found[wrong] = true
 					t.Errorf("%s: %s, %s", wrong, names(n.path), event.name)
 				}
-				if !happened || wrong != "" {
+				if !happened {
+					continue
+				}
+				if count++; wrong != "" || d == depth-1 {
 					continue
 				}
 				if key := maphash.Comparable(seed, after.key()); !seen[key] {
 					seen[key] = true
-					if d < depth-1 {
-						next = append(next, node{after, n.path + string(rune('0'+e))})
-					}
+					next = append(next, node{after, n.path + string(rune('0'+e))})
 				}
 			}
 		}
 		level = slices.Clip(next)
 	}
-	t.Logf("%d states, %d events in a row", len(seen), depth)
+	t.Logf("%d events in a row: %d states, in which %d events happened", depth, len(seen), count)
 }
