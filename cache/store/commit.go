@@ -64,11 +64,9 @@ func (d *Database) commit(tx Tx, o Outcome) (refused, err error) {
 	return refused, nil
 }
 
-// holds reports whether a token is that of the last grant of the feed. f is nil if nothing is known of it. A row that has no
-// URL has no token.
-func (f *feedRow) holds(token Token) bool {
-	return f != nil && f.token == token && token != 0
-}
+// holds reports whether a token is that of the last grant of the feed. f is nil if nothing is known of it. A feed that was
+// forgotten has no token.
+func (f *feedRow) holds(token Token) bool { return f != nil && f.token == token && token != 0 }
 
 // commit records an outcome in the rows that are locked for it.
 func (f *feedRow) commit(now Time, o Outcome, sites map[string]*siteRow, feeds map[ID]*feedRow) Change {
@@ -126,7 +124,7 @@ func (f *feedRow) leaveAlone(now Time, length time.Duration) {
 	if f.hasURL {
 		f.next = max(f.next, f.earliest)
 	} else {
-		f.until = max(f.until, f.earliest, now.Add(keepForgotten))
+		f.until = max(f.until, f.earliest)
 	}
 }
 
