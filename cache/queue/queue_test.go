@@ -180,6 +180,15 @@ func TestOrderAtASite(t *testing.T) {
 			want: "a b d c",
 		},
 		{
+			name: "before those that pause the site it does not either",
+			put: func(q *Queue) {
+				q.Hold("s", true, -time.Minute, alice)
+				q.Paused(feedOf("b", "", 0, 0).ID)
+				q.Due(newFeedOf("a", "s", alice, 1), newFeedOf("b", "s", bob, 0))
+			},
+			want: "a b",
+		},
+		{
 			name: "only due ones are dropped",
 			put: func(q *Queue) {
 				for i, name := range strings.Split("abcdefghijklmnopqrst", "") {

@@ -236,8 +236,8 @@ func TestHold(t *testing.T) {
 	q.Due(feedOf("a", "s", alice, 0), newFeedOf("n", "s", alice, 0))
 	q.Hold("s", false, time.Hour, 0)
 	q.Hold("s", true, 2*time.Hour, alice)
-	if got := q.When(0); got != time.Hour {
-		t.Errorf("looked at after %v", got)
+	if got := q.When(0); got != time.Hour || q.Open("s") != got {
+		t.Errorf("looked at after %v, and open after %v", got, q.Open("s"))
 	}
 	q.Hold("s", true, 2*time.Hour, 0) // the owner that caused it stays known
 	q.Hold("s", false, 0, 0)          // the last fact counts
@@ -343,5 +343,39 @@ func TestFreeGivesTheStartBack(t *testing.T) {
 	q.Free(site)
 	if got := q.Next(0, 8); len(got) != 1 {
 		t.Errorf("%d start for one that does not", len(got))
+	}
+}
+
+// A site that has no feeds in the queue is not forgotten before it is free, and its pause has ended.
+func TestSitesAreRemembered(t *testing.T) {
+	for name, until := range map[string]func(q *Queue){
+		"it was asked":                 func(q *Queue) { q.Asked("s", alice, 0, time.Hour) },
+		"it has a pause":               func(q *Queue) { q.Hold("s", false, time.Hour, 0) },
+		"feeds without a version have": func(q *Queue) { q.Hold("s", true, time.Hour, 0) },
+		"a redirect has taken a slot":  func(q *Queue) { q.TakeHop("s", time.Hour, 0) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			q := New(operator)
+			until(q)
+			q.Next(time.Hour-1, 1) // forgets what need not be known
+			q.Due(newFeedOf("a", "s", alice, 0))
+			if when, got := q.When(time.Hour-1), q.Next(time.Hour-1, 1); when != time.Hour || len(got) > 0 {
+				t.Errorf("got %v, and more after %v", got, when)
+			}
+			if got := q.Next(time.Hour, 1); len(got) != 1 {
+				t.Errorf("got %v", got)
+			}
+		})
+	}
+}
+
+// A site is not forgotten while its next slot is not for a redirect.
+func TestSlotsAreRemembered(t *testing.T) {
+	q := New(operator)
+	q.TakeHop("s", spacing, 0)
+	q.Next(spacing, 1) // forgets what need not be known
+	q.Due(feedOf("a", "s", alice, 0))
+	if wait := q.TakeHop("s", spacing, spacing); wait != spacing {
+		t.Errorf("wait of %v", wait)
 	}
 }
