@@ -35,6 +35,9 @@ var (
 	orderPauses = [2]time.Duration{2 * orderUnit, orderAsked}
 )
 
+// orderFailing is for how long a feed is not polled after a failure. One that has a version may be remembered for more than a day.
+var orderFailing = [2]time.Duration{orderIn, 30 * time.Hour}
+
 // order is a state that some events lead to: two feeds of one site, as their rows have them, and what was promised of them.
 // Some methods are exported for the tests of package store_test.
 type order struct {
@@ -378,7 +381,7 @@ func orderEvents() (all []event) {
 		}
 		claim("claim with a floor", func(c *Claim) { c.Floor, c.Own = orderFloor, i == 0 })
 		commit("a version", Outcome{In: orderIn, State: StateFresh, Body: version, Good: good})
-		commit("a failure", Outcome{In: orderIn, State: StateFailing})
+		commit("a failure", Outcome{In: orderFailing[i], State: StateFailing})
 		commit("a refusal", Outcome{In: orderUnit, NotBefore: orderAlone[i], State: StateWaiting, Pauses: refused(orderPauses[i])})
 		if i == 0 {
 			commit("a refusal of a target", Outcome{In: orderUnit, State: StateFailing, Hops: map[ID]time.Duration{IDOf(orderURL(1)): orderAsked}})
@@ -420,6 +423,8 @@ func (o *order) Check() string {
 			return "a row looks damaged"
 		case !f.hasURL && f.until != p.until:
 			return "what is remembered of a feed is deleted too early, or too late"
+		case f.holds(0):
+			return "an outcome counts that is of no claim"
 		case f.earliest < p.pause:
 			return "the pause of a URL is forgotten"
 		case f.refused < p.refused:
