@@ -343,6 +343,9 @@ func (w *nodes) turn(node int) bool {
 	if n.by[i] != 0 {
 		c.By = []store.Owner{n.by[i]}
 	}
+	if s := n.feeds[i]; c.Hold < max(nodesMin, s.Feed.History.Interval, min(s.Last.Pause, nodesMax))+policy.MaxHopWait {
+		w.must(fmt.Sprintf("a claim is for %v", c.Hold))
+	}
 	lease, wrong := w.Claim(node, i, c)
 	w.must(wrong)
 	n.by[i] = 0

@@ -129,6 +129,8 @@ func (o *order) Claim(node, i int, c Claim) (lease Lease, wrong string) {
 	}
 	paused := before.paused(f.version == 0)
 	switch {
+	case c.Configured && !f.configured(o.now):
+		return lease, "a feed is not configured, though a node has it"
 	case lease.Token == before.feeds[i].token:
 		return lease, "two grants have the same token"
 	case !allowed:
@@ -324,7 +326,11 @@ func (o *order) Restore(i int, r Saved) (happened bool, wrong string) {
 		}
 		return r.Configured, ""
 	}
-	f.restore(o.now, Never, r)
+	if f.restore(o.now, Never, r); r.URL == "" {
+		p.decision, p.pause = max(p.decision, o.now.Add(r.In)), max(p.pause, o.now.Add(r.NotBefore))
+		p.until = max(p.until, p.decision, p.pause, f.asked.Add(keepUnread))
+		return true, ""
+	}
 	p.decision = max(p.decision, p.last.Add(r.Hold))
 	for _, a := range r.Askers {
 		p.askedBy([]Owner{a.Owner})
@@ -393,12 +399,15 @@ func orderEvents() (all []event) {
 		add(fmt.Sprint("forget ", i), func(o *order) (bool, string) { return o.Forget(i) })
 	}
 	restored := Saved{New: true, Hold: orderHold, Record: Record{ID: IDOf(orderURL(1)), URL: orderURL(1), Polled: -1, Asked: -1, First: -1, Configured: true}}
-	add("restore 1", func(o *order) (bool, string) {
-		if o.feeds[1].hasURL {
-			return false, ""
-		}
-		return o.Restore(1, restored)
-	})
+	remembered := Saved{Record: Record{ID: IDOf(orderURL(1)), Polled: -1, Asked: -1, First: -1, In: orderUnit, NotBefore: orderAsked}}
+	for i, r := range []Saved{restored, remembered} {
+		add([]string{"restore 1", "restore what is remembered of 1"}[i], func(o *order) (bool, string) {
+			if o.feeds[1].hasURL {
+				return false, ""
+			}
+			return o.Restore(1, r)
+		})
+	}
 	add("restart", func(o *order) (bool, string) {
 		o.Restart(0)
 		return true, ""
@@ -423,6 +432,12 @@ func (o *order) Check() string {
 			return "a row looks damaged"
 		case !f.hasURL && f.until != p.until:
 			return "what is remembered of a feed is deleted too early, or too late"
+		case !f.hasURL && o.now < p.decision && f.next < p.decision:
+			return "a decision is forgotten"
+		case f.hasURL && p.own && f.first == Never:
+			return "it is forgotten that a reader has asked"
+		case f.hasURL && f.configured(o.now) && f.owner != Operator:
+			return "a feed that is configured does not count for the operator"
 		case f.holds(0):
 			return "an outcome counts that is of no claim"
 		case f.earliest < p.pause:
@@ -530,13 +545,13 @@ func TestOrders(t *testing.T) {
 	seed, seen := maphash.MakeSeed(), make(map[uint64]bool) // hashes of keys
 	seen[maphash.Comparable(seed, newOrder().key())] = true
 	level := []node{{order: *newOrder()}}
-	found, count := make(map[string]bool), 0
+	found, count, after := make(map[string]bool), 0, new(order) // one for all, as there are millions
 	for d := range depth {
 		var next []node
 		for _, n := range level {
 			for e, event := range events {
-				after := n.order
-				happened, wrong := event.do(&after)
+				*after = n.order
+				happened, wrong := event.do(after)
 				if wrong == "" && happened {
 					wrong = after.Check()
 				}
@@ -552,7 +567,7 @@ func TestOrders(t *testing.T) {
 				}
 				if key := maphash.Comparable(seed, after.key()); !seen[key] {
 					seen[key] = true
-					next = append(next, node{after, n.path + string(rune('0'+e))})
+					next = append(next, node{*after, n.path + string(rune('0'+e))})
 				}
 			}
 		}
