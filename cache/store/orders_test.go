@@ -326,8 +326,12 @@ func (o *order) Restore(i int, r Saved) (happened bool, wrong string) {
 		}
 		return r.Configured, ""
 	}
-	if f.restore(o.now, Never, r); r.URL == "" {
-		p.decision, p.pause = max(p.decision, o.now.Add(r.In)), max(p.pause, o.now.Add(r.NotBefore))
+	f.restore(o.now, Never, r)
+	if r.NotBefore > 0 {
+		p.pause = max(p.pause, o.now.Add(r.NotBefore))
+	}
+	if r.URL == "" {
+		p.decision = max(p.decision, o.now.Add(r.In))
 		p.until = max(p.until, p.decision, p.pause, f.asked.Add(keepUnread))
 		return true, ""
 	}
@@ -398,7 +402,7 @@ func orderEvents() (all []event) {
 		add(fmt.Sprint("patient poke ", i), func(o *order) (bool, string) { return o.Poke(i, Poke{In: orderUnit, Patient: true}) })
 		add(fmt.Sprint("forget ", i), func(o *order) (bool, string) { return o.Forget(i) })
 	}
-	restored := Saved{New: true, Hold: orderHold, Record: Record{ID: IDOf(orderURL(1)), URL: orderURL(1), Polled: -1, Asked: -1, First: -1, Configured: true}}
+	restored := Saved{New: true, Hold: orderHold, Record: Record{ID: IDOf(orderURL(1)), URL: orderURL(1), Polled: -1, Asked: -1, First: -1, Configured: true, NotBefore: orderUnit}}
 	remembered := Saved{Record: Record{ID: IDOf(orderURL(1)), Polled: -1, Asked: -1, First: -1, In: orderUnit, NotBefore: orderAsked}}
 	for i, r := range []Saved{restored, remembered} {
 		add([]string{"restore 1", "restore what is remembered of 1"}[i], func(o *order) (bool, string) {
