@@ -579,3 +579,16 @@ func TestOrders(t *testing.T) {
 	}
 	t.Logf("%d events in a row: %d states, in which %d events happened", depth, len(seen), count)
 }
+
+// A pause that is longer than any may be is damaged. It does not hold, and a refusal replaces it.
+func TestDamagedPause(t *testing.T) {
+	o := newOrder()
+	f, p := &o.feeds[0], &o.site.all
+	f.first, f.version, p.until = o.now, 1, o.now.Add(2*maxSitePause)
+	if at, paused := o.site.mayAsk(true, 0, o.now); paused != nil || at > o.now {
+		t.Errorf("the site waits for %v", at.Sub(o.now))
+	}
+	if o.site.refused(o.now, f, Never, 0); p.until != o.now.Add(firstPause) {
+		t.Errorf("after a refusal the site waits for %v", p.until.Sub(o.now))
+	}
+}
