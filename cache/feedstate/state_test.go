@@ -249,3 +249,22 @@ func TestNamesOfTheFirstEdition(t *testing.T) {
 	}
 	t.Error("a record is written again although nothing has changed")
 }
+
+// Readers of a feed that points to another one miss nothing while that one has a version and its polls succeed. A pause is not a
+// failure.
+func TestWorks(t *testing.T) {
+	for _, tt := range []struct {
+		version  uint64
+		failures int
+		last     policy.Failure
+		want     bool
+	}{
+		{0, 0, policy.FailureNone, false}, {1, 0, policy.FailureNone, true}, {1, 1, policy.FailureStatus, false}, {1, 1, policy.FailureRateLimited, true},
+	} {
+		s := State{Version: tt.version}
+		s.Feed.History.Failures, s.Last.Failure = tt.failures, tt.last
+		if got := s.Works(); got != tt.want {
+			t.Errorf("%+v: %v", tt, got)
+		}
+	}
+}
