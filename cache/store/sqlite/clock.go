@@ -49,7 +49,7 @@ type scale struct {
 	base   store.Time    // when the machine was booted
 	latest store.Time    // that was returned
 	set    time.Duration // what the wall clock showed when the machine was booted, as far as the scale has followed it
-	left   time.Duration // by which the scale may follow it still
+	left   time.Duration // by which this process may follow it still
 }
 
 // newScale returns a scale that starts at the wall clock's time. Clocks are read by read;
@@ -70,8 +70,12 @@ func (s *scale) resume(last stamp) {
 	wall := last.Wall.Round(0)
 	away := max(0, min(m.Wall.Sub(wall), maxAway))
 	s.set, s.left = time.Duration(max(m.Wall.UnixNano(), wall.UnixNano()))-m.Since, maxAway-away
-	if sameBoot(m, last.Reading) {
-		away, s.left = max(0, m.Since-last.Since), 0
+	switch {
+	case sameBoot(m, last.Reading):
+		away = max(0, m.Since-last.Since)
+		s.set, s.left = time.Duration(wall.UnixNano())-last.Since, maxAway
+	case m.Since < last.Since || m.Boot != last.Boot: // it was booted since, whatever the wall clock shows
+		away = max(away, m.Since)
 	}
 	s.base = last.scale.Add(away).Add(-m.Since)
 	s.latest = last.scale
@@ -92,11 +96,16 @@ func sameBoot(m, last Reading) bool {
 
 func (s *scale) now() store.Time { return s.stamp().scale }
 
+// stamp returns the present moment. A young machine's wall clock counts from the last time that was known, if it shows an earlier one:
+// the next process takes what it has of that time for time in which the machine was off.
 func (s *scale) stamp() stamp {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	m := s.read()
 	m.Wall = m.Wall.Round(0)
+	if known := time.Unix(0, int64(s.set+m.Since)); m.Since <= young && m.Wall.Before(known) {
+		m.Wall = known
+	}
 	s.latest = max(s.latest, s.base.Add(m.Since))
 	return stamp{s.latest, m}
 }

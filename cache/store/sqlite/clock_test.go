@@ -188,7 +188,8 @@ func TestBootAYearAhead(t *testing.T) {
 }
 
 // lateMachine runs a test on a machine that has no clock of its own: it was off, and was booted with the clock of its shutdown,
-// or in 1970. The feeds were polled ten minutes before the shutdown. They are due after an hour; one and its site were told to wait, for longer.
+// or in 1970, 20 seconds before the store is opened. The feeds were polled ten minutes before the shutdown, and one just before it. They are due
+// after an hour; one and its site were told to wait, for longer.
 func lateMachine(t *testing.T, bootedAt time.Duration, test func(m *machine)) {
 	synctest.Test(t, func(t *testing.T) {
 		onMachine(t, func(m *machine) {
@@ -198,11 +199,14 @@ func lateMachine(t *testing.T, bootedAt time.Duration, test func(m *machine)) {
 			mustDo(t, m.s.Restore(t.Context(), []store.Saved{{Pause: &store.Pause{Site: "refuses.test", For: 10 * time.Hour}}}))
 			m.ask(3, func(o *store.Outcome) { o.In = 10 * 24 * time.Hour })
 			m.pass(10 * time.Minute)
+			m.ask(4, nil)
+			m.pass(time.Second)
 			mustDo(t, m.s.Close())
 			m.reboot(0)
 			if bootedAt >= 0 {
 				m.wall = bootedAt
 			}
+			m.pass(20 * time.Second)
 			m.start()
 			synctest.Wait()
 			test(m)
@@ -263,14 +267,20 @@ func TestTimeAfterBoot(t *testing.T) {
 			m.waits(when, 7, time.Hour)
 			m.waits(when, 6, 3*time.Hour)
 			m.waits(when, 5, 20*time.Minute)
-			m.waits(when, 3, (10-7)*24*time.Hour-10*time.Minute)
+			if when != "told another time" { // of each step, seven days count
+				m.waits(when, 3, (10-7)*24*time.Hour-10*time.Minute)
+			} else if l := m.ask(3, nil); l.Denied != "" {
+				m.t.Errorf("%s: %+v", when, l)
+			}
 			m.waits(when, 8, 30*time.Hour)
 			m.waits(when, 1, 20*time.Hour-10*time.Minute)
 			if l := m.ask(2, nil); l.Denied != store.DeniedPaused {
 				m.t.Errorf("%s: a site that refuses is asked: %+v", when, l)
 			}
-			if l := m.ask(0, nil); (l.Denied == "") != (when == "told the time") {
-				m.t.Errorf("%s: %+v", when, l)
+			for _, n := range []int{0, 4} {
+				if l := m.ask(n, nil); (l.Denied == "") != (when == "told the time") {
+					m.t.Errorf("%s: feed %d: %+v", when, n, l)
+				}
 			}
 			if r, err := m.s.Lookup(m.t.Context(), []store.ID{numbered(0), numbered(7)}); err != nil || len(r) != 2 || r[0].Version != 1 || r[1].Version != 1 || r[1].Polled > time.Minute {
 				m.t.Errorf("%s: %+v, %v", when, r, err)
@@ -284,15 +294,30 @@ func TestTimeAfterBoot(t *testing.T) {
 	lateMachine(t, 0, func(m *machine) { // in 1970
 		m.pass(time.Minute)
 		m.learn(time.Duration(start.UnixNano()) + 15*time.Minute) // it was off for a few minutes
-		m.waits("off for a few minutes", 0, 45*time.Minute)
+		m.waits("off for a few minutes", 0, 44*time.Minute)
+		m.waits("off for a few minutes", 4, 54*time.Minute)
 		m.learn(-time.Hour)
 		m.learn(time.Hour)
-		m.waits("set back and forth", 0, 45*time.Minute)
+		m.waits("set back and forth", 0, 44*time.Minute)
 	})
 	lateMachine(t, 0, func(m *machine) {
 		m.restart(true, time.Minute)
 		m.learn(time.Duration(start.UnixNano()) + 15*time.Minute)
-		m.waits("started twice in 1970", 0, 49*time.Minute)
+		m.waits("started twice in 1970", 0, 44*time.Minute)
+		m.ask(7, nil)
+		m.restart(false, time.Minute)
+		m.set(-time.Hour)
+		m.restart(true, time.Second)
+		m.learn(time.Hour)
+		m.waits("set back, and restarted", 7, 59*time.Minute)
+	})
+	lateMachine(t, 0, func(m *machine) {
+		m.pass(time.Minute)
+		mustDo(m.t, m.s.Close())
+		m.reboot(0)
+		m.wall = time.Duration(start.UnixNano()) + 20*time.Minute
+		m.start()
+		m.waits("booted with the right time after a life in 1970", 0, 40*time.Minute)
 	})
 	lateMachine(t, -1, func(m *machine) {
 		m.pass(young + time.Minute)
