@@ -12,6 +12,8 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -64,6 +66,30 @@ func TestBodyThatCannotBeRestoredIsFetchedAgain(t *testing.T) {
 			}
 		})
 	}
+}
+
+// Readers hear at once that a feed is lost whose file was set aside, and get it when min_interval has passed.
+func TestReadersAfterALoss(t *testing.T) {
+	bubble(t, "", func(t *testing.T) {
+		g := newGateway(t, faithful)
+		g.dir = t.TempDir()
+		g.open()
+		g.get(feedURL)
+		g.close()
+		if err := os.WriteFile(filepath.Join(g.dir, "feeds.sqlite"), bytes.Repeat([]byte("garbage"), 1000), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		g.open()
+		began := time.Now()
+		if w := g.get(feedURL); w.Code != http.StatusServiceUnavailable || time.Since(began) > 0 {
+			t.Errorf("%d after %v", w.Code, time.Since(began))
+		}
+		time.Sleep(time.Hour + 10*time.Minute)
+		wantBody(t, g.get(feedURL), 200, "Entry 2")
+		if n := g.origin.polls(); n != 2 {
+			t.Errorf("%d polls", n)
+		}
+	})
 }
 
 // Readers do not wait a week for the lost version of a show that is complete.

@@ -213,7 +213,7 @@ func (f *Feed) replaceState(ctx context.Context, old *feedstate.State, record *s
 // polledByOtherNode reports whether another node makes the first poll of a feed, judging by
 // its record: the poll has been granted, and has no outcome yet.
 func (f *Feed) polledByOtherNode(s *feedstate.State) bool {
-	return s.Version == 0 && s.Recorded && s.Last.At.IsZero() && s.Last.Winner == "" && f.cache.elapsed() < f.outcomeBy(s) && f.underWay() == nil
+	return s.Version == 0 && s.Leased && s.Last.At.IsZero() && s.Last.Winner == "" && f.cache.elapsed() < f.outcomeBy(s) && f.underWay() == nil
 }
 
 // outcomeBy returns until when the outcome of the last poll may come, as elapsed counts. A

@@ -103,7 +103,7 @@ func FromRecord(r store.Record, now time.Duration) *State {
 		s.Due = now + r.In
 	}
 	if r.Polled >= 0 {
-		s.Granted = now - r.Polled
+		s.Granted, s.Leased = now-r.Polled, r.Token != 0
 	}
 	if r.First >= 0 {
 		s.First = now - r.First

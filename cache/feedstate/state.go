@@ -40,6 +40,7 @@ type State struct {
 	// not.
 	NotBefore     time.Duration
 	Granted       time.Duration // when the store granted the last poll
+	Leased        bool          // it did so for a node; otherwise the URL was asked as that of a redirect, or may have been asked before a loss
 	Gap           time.Duration // of a poll under way: since the one before
 	AskedByUser   bool          // of a poll under way: a feed reader whom the operator knows has asked for it
 	Unconditional *policy.Term  // of a poll under way: why it is unconditional although there are validators; nil: it is not
