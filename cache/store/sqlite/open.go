@@ -194,11 +194,12 @@ func (d *database) openFile() (err error) {
 	if err := file.Close(); err != nil {
 		return err
 	}
-	dropped, err := walDamaged(d.path + "-wal")
+	dropped, err := walDamaged(d.path)
 	if err != nil {
 		return err
 	}
 	left := exists(d.openMark())
+	dropped = dropped || left && !exists(d.path+"-wal")
 	d.writer, err = connect(d.path, "busy_timeout = 5000", fmt.Sprint("page_size = ", pageSize), "auto_vacuum = incremental",
 		"journal_mode = wal", "synchronous = full", "wal_autocheckpoint = 2000", "journal_size_limit = 67108864")
 	if err == nil {
@@ -384,8 +385,8 @@ func (d *database) look(ctx context.Context) error {
 	return err
 }
 
-// openMark is a file that exists while a process has the store open and has written so into it. If the store does not know of that,
-// its write-ahead log has been lost.
+// openMark is a file that exists while a process has the store open and has written so into it. If the store does not know of that, or
+// has no write-ahead log, the log has been lost.
 func (d *database) openMark() string { return d.path + ".open" }
 
 func (d *database) damagedMark() string { return d.path + ".damaged" }

@@ -434,19 +434,25 @@ func TestPlans(t *testing.T) {
 	}
 }
 
-// TestLostLog damages the write-ahead log of a store after a kill: all of it, its header, a bit in it. What was polled last is not known to
+// TestLostLog damages the write-ahead log of a store after a kill: all of it, its end, its header, a bit in it. What was polled last is not known to
 // the file then, and no feed is polled again within its interval.
 func TestLostLog(t *testing.T) {
-	const feeds = 12
+	const feeds, noIndex = 12, "removed with its index, after a checkpoint"
 	damages := map[string]func(log []byte) []byte{
 		"none":       func(log []byte) []byte { return log },
 		"removed":    func([]byte) []byte { return nil },
+		noIndex:      func([]byte) []byte { return nil },
 		"empty":      func([]byte) []byte { return []byte{} },
 		"its header": func(log []byte) []byte { log[3] ^= 8; return log },
 		"its sum":    func(log []byte) []byte { log[25] ^= 8; return log },
 		"zeros":      func(log []byte) []byte { clear(log[:len(log)/2]); return log },
 	}
-	for part := range 5 { // not in the last transaction
+	damages["its last byte"] = func(log []byte) []byte { log[len(log)-1] ^= 1; return log }
+	damages["cut in its header"] = func(log []byte) []byte { return log[:20] }
+	for part := range 6 {
+		damages[fmt.Sprint("cut after ", part, " sixths")] = func(log []byte) []byte { return log[:max(walHeader, len(log)*part/6)] }
+	}
+	for part := range 6 {
 		damages[fmt.Sprint("a bit after ", part, " sixths")] = func(log []byte) []byte { log[len(log)*part/6+40] ^= 1; return log }
 	}
 	for name, damage := range damages {
@@ -463,6 +469,9 @@ func TestLostLog(t *testing.T) {
 			poll := func(feeds int) *Store {
 				s := open()
 				for n := range feeds {
+					if name == noIndex && n == feeds-1 {
+						mustDo(t, s.database.outside(t.Context(), func(c *connection) error { return c.exec("pragma wal_checkpoint") }))
+					}
 					o := storetest.Outcome(claim(s, n), storetest.Text(1, "x"))
 					o.In = time.Hour
 					storetest.Commit(t, s, o)
@@ -480,6 +489,9 @@ func TestLostLog(t *testing.T) {
 			path := filepath.Join(dir, fileName+"-wal")
 			log, err := os.ReadFile(path)
 			mustDo(t, err)
+			if name == noIndex {
+				mustDo(t, os.Remove(filepath.Join(dir, fileName+"-shm")))
+			}
 			if log = damage(log); log == nil {
 				mustDo(t, os.Remove(path))
 			} else {

@@ -19,15 +19,17 @@ const (
 	walMagic    = 0x377f0682 // or one more: sums are of big-endian numbers
 )
 
-// walDamaged reports whether transactions that were durable are missing in a write-ahead log. SQLite itself takes damage for the end
-// of the log, and drops what follows: polls that were granted would be granted again. After a crash the frames of one transaction,
-// the last, may be incomplete.
+// walDamaged reports whether transactions that were durable are missing in the write-ahead log of a file. SQLite itself takes damage
+// for the end of the log, and drops what follows: polls that were granted would be granted again. After a crash the frames of one
+// transaction, the last, may be incomplete.
 //
-// Damage of the last transaction, and a log that was cut off, look as a crash does.
+// The index of the log, which a killed process leaves, says how many frames there were. Without it, as after a power cut, damage of the
+// last transaction and a log that was cut off look as a crash does.
 func walDamaged(path string) (bool, error) {
-	f, err := os.Open(path)
+	index := readWalIndex(path + "-shm")
+	f, err := os.Open(path + "-wal")
 	if errors.Is(err, fs.ErrNotExist) {
-		return false, nil
+		return index.frames > 0, nil
 	} else if err != nil {
 		return false, err
 	}
@@ -35,7 +37,7 @@ func walDamaged(path string) (bool, error) {
 	r := bufio.NewReaderSize(f, 1<<20)
 	header := make([]byte, walHeader)
 	if _, err := io.ReadFull(r, header); err != nil {
-		return false, end(err)
+		return index.frames > 0, end(err)
 	}
 	magic, size := binary.BigEndian.Uint32(header), binary.BigEndian.Uint32(header[8:])
 	if magic&^1 != walMagic || size < 512 || size > 65536 {
@@ -49,10 +51,13 @@ func walDamaged(path string) (bool, error) {
 	if sum.add(header[:24]); !sum.is(header[24:]) {
 		return true, nil
 	}
-	frame, whole, commits := make([]byte, frameHeader+int(size)), true, 0
+	if string(header[16:24]) != index.salt { // the index is of an earlier use of the log
+		index.frames = 0
+	}
+	frame, whole, n, durable, commits := make([]byte, frameHeader+int(size)), true, 0, 0, 0
 	for {
 		if _, err := io.ReadFull(r, frame); err != nil {
-			return false, end(err)
+			return durable < index.frames, end(err)
 		}
 		if string(frame[8:16]) != string(header[16:24]) { // of an earlier use of the log, or damaged
 			whole = false
@@ -62,12 +67,37 @@ func walDamaged(path string) (bool, error) {
 			sum.add(frame[frameHeader:])
 			whole = sum.is(frame[16:])
 		}
-		if commit := binary.BigEndian.Uint32(frame[4:]) != 0; commit && !whole {
+		n++
+		switch commit := binary.BigEndian.Uint32(frame[4:]) != 0; {
+		case commit && whole:
+			durable = n
+		case commit:
 			if commits++; commits > 1 {
 				return true, nil
 			}
 		}
 	}
+}
+
+// walIndex is what the index of a write-ahead log says, as https://sqlite.org/walformat.html#the_wal_index_header describes it.
+type walIndex struct {
+	frames int // of whole transactions
+	salt   string
+}
+
+// readWalIndex reads the index of a write-ahead log, if it is whole.
+func readWalIndex(path string) (index walIndex) {
+	const size = 48
+	f, err := os.Open(path)
+	if err != nil {
+		return index
+	}
+	defer f.Close()
+	header := make([]byte, 2*size) // and its copy
+	if _, err := io.ReadFull(f, header); err != nil || header[12] == 0 || string(header[:size]) != string(header[size:]) {
+		return index
+	}
+	return walIndex{int(binary.NativeEndian.Uint32(header[16:])), string(header[32:40])}
 }
 
 // end returns nil for the end of a file.

@@ -410,10 +410,9 @@ func (d *database) end(cleanly bool) (err error) {
 		err = errors.Join(err, d.explain(d.stamp(d.writer, false)))
 	}
 	err = errors.Join(err, d.explain(d.writer.close()))
-	if cleanly && err == nil {
-		err = os.Remove(d.openMark())
-		if errors.Is(err, fs.ErrNotExist) {
-			err = nil
+	if cleanly && err == nil || !exists(d.path+"-wal") { // all of the log is in the file
+		if gone := os.Remove(d.openMark()); !errors.Is(gone, fs.ErrNotExist) {
+			err = errors.Join(err, gone)
 		}
 	}
 	err = errors.Join(err, d.unlock())
