@@ -118,7 +118,9 @@ func (i *Importer) read(text []byte) (store.Saved, error) {
 		return store.Saved{}, errors.New("statistics are not imported: they stay in the store that counted them")
 	}
 	var l exported
-	if err := json.Unmarshal(text, &l); err != nil {
+	if err := json.Unmarshal(text, &l); err != nil && text[0] == '{' && text[len(text)-1] != '}' {
+		return store.Saved{}, errors.New("it ends in the middle, as in a file that was not copied whole: copy it again, and repeat the import")
+	} else if err != nil {
 		return store.Saved{}, fmt.Errorf("no line of an export: %w", err)
 	}
 	if l.Pause != nil {

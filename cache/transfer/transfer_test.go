@@ -206,6 +206,35 @@ func TestEarlierPauses(t *testing.T) {
 	}
 }
 
+// Of half a file, the whole lines are imported, the line that was cut off is told, and the import of all of it later adds what is missing.
+func TestHalfAFile(t *testing.T) {
+	from := sqlite.NewMemory(nil)
+	defer from.Close()
+	for n := range 4 {
+		o := storetest.Outcome(storetest.Grant(t, from, storetest.Claim(n)), storetest.Text(1, "one"))
+		o.PollState, o.FeedState = []byte(`{"status":200}`), []byte(`{"version":{"number":1,"tag":"aa","length":3,"coding":"identity"}}`)
+		storetest.Commit(t, from, o)
+	}
+	whole := export(t, from).Bytes()
+	last := bytes.LastIndexByte(bytes.TrimSpace(whole), '\n') + 1
+	for _, left := range []int{1, 2, 40, len(whole) - last - 3} {
+		to := sqlite.NewMemory(nil)
+		told := ""
+		i := &transfer.Importer{
+			Store: to, Report: func(int64) {}, Host: func(feedurl.URL) policy.Host { return policy.Host{} },
+			Refused: func(n int64, err error) { told += fmt.Sprintf("line %d: %v", n, err) },
+		}
+		if n, err := i.Import(t.Context(), bytes.NewReader(whole[:last+left])); n != 3 || err != nil || !strings.Contains(told, "line 4: it ends in the middle") {
+			t.Errorf("%d bytes of the last line: %d feeds, %v, %q", left, n, err, told)
+		}
+		importInto(t, to, bytes.NewReader(whole))
+		if n := len(records(t, to, false)); n != 4 {
+			t.Errorf("the whole file later: %d feeds", n)
+		}
+		to.Close()
+	}
+}
+
 // Every field of a record goes through an export and an import, but for those that are named here.
 func TestEveryFieldMoves(t *testing.T) {
 	skipped := map[string]string{

@@ -121,7 +121,7 @@ func TestImportCommand(t *testing.T) {
 	for _, l := range strings.Split(told, "\n") {
 		got = append(got, strings.Join(strings.Fields(l)[:min(3, len(strings.Fields(l)))], " "))
 	}
-	want := []string{"line 4: no", "line 5: no", "line 7: its", "line 8: next_poll:", "line 9: its", "line 10: its", "line 11: it", "imported 4 feeds", "pollard: 7 lines", ""}
+	want := []string{"line 4: it", "line 5: no", "line 7: its", "line 8: next_poll:", "line 9: its", "line 10: its", "line 11: it", "imported 4 feeds", "pollard: 7 lines", ""}
 	if strings.Join(got, "|") != strings.Join(want, "|") {
 		t.Errorf("told\n%s", told)
 	}
