@@ -75,29 +75,30 @@ func (g *gateway) unpack(name string) {
 // fake time, after nine days of polls; once closed, once copied while it was open.
 var madeVersion2 = time.Date(2026, time.March, 11, 10, 2, 39, 0, time.UTC)
 
-// TestUpgradeFromVersion2 opens stores of version 2 at the moment at which they were made. Feeds, next polls, pauses and
-// dates are those that the program of that version showed, and an alias is a feed that points.
+// TestUpgradeFromVersion2 opens stores of version 2 at the moment at which they were made. Feeds, next polls, pauses,
+// tags and dates are those that the program of that version showed, and an alias is a feed that points.
 func TestUpgradeFromVersion2(t *testing.T) {
 	type feed struct {
 		code  int
+		tag   string // of the ETag; empty: none
 		date  string // Last-Modified; empty: none
 		state status.State
 		next  string // the day of March, and the time; empty: none
 	}
 	const march2 = "Mon, 02 Mar 2026 10:00:"
 	feeds := map[string]feed{
-		"https://fresh.test/feed.xml":         {200, march2 + "00 GMT", status.StateFresh, "11 12:00:00"},
-		"https://failing.test/feed.xml":       {200, march2 + "03 GMT", status.StateFailing, "11 12:00:03"},
-		"https://gone.test/feed.xml":          {200, march2 + "06 GMT", status.StateGone, ""},
-		"https://old.test/feed.xml":           {200, "", status.StateFresh, "16 10:00:09"}, // new.test answers for it
-		"https://new.test/feed.xml":           {200, march2 + "12 GMT", status.StateFresh, "11 12:00:12"},
-		"https://www.paused.test/refused.xml": {200, march2 + "15 GMT", status.StateWaiting, "11 20:00:15"},
-		"https://www.paused.test/other.xml":   {200, march2 + "18 GMT", status.StateWaiting, "11 11:00:15"},
-		"https://blog.paused.test/feed.xml":   {200, march2 + "21 GMT", status.StateFresh, "11 12:00:21"},
-		"https://limit.test/a.xml":            {200, march2 + "24 GMT", status.StateFresh, "11 12:00:24"},
-		"https://limit.test/b.xml":            {200, march2 + "27 GMT", status.StateWaiting, "11 10:09:24"},
-		"https://configured.test/feed.xml":    {200, march2 + "00 GMT", status.StateFresh, "11 12:00:00"},
-		"https://never.test/feed.xml":         {404, "", status.StateUnread, "11 12:00:36"},
+		"https://fresh.test/feed.xml":         {200, "bee2c9ec33a4082e8505", march2 + "00 GMT", status.StateFresh, "11 12:00:00"},
+		"https://failing.test/feed.xml":       {200, "eb8b4c75de326af19c31", march2 + "03 GMT", status.StateFailing, "11 12:00:03"},
+		"https://gone.test/feed.xml":          {200, "d3428d93abd372ee7281", march2 + "06 GMT", status.StateGone, ""},
+		"https://old.test/feed.xml":           {200, "bf12ec7ba751f6358615", "", status.StateFresh, "16 10:00:09"}, // new.test answers for it
+		"https://new.test/feed.xml":           {200, "bf12ec7ba751f6358615", march2 + "12 GMT", status.StateFresh, "11 12:00:12"},
+		"https://www.paused.test/refused.xml": {200, "49fa277f119129c1e6af", march2 + "15 GMT", status.StateWaiting, "11 20:00:15"},
+		"https://www.paused.test/other.xml":   {200, "e399fde0b5d086e3b90e", march2 + "18 GMT", status.StateWaiting, "11 11:00:15"},
+		"https://blog.paused.test/feed.xml":   {200, "49b2b862596d28a7ccb3", march2 + "21 GMT", status.StateFresh, "11 12:00:21"},
+		"https://limit.test/a.xml":            {200, "ba85d62e0cba9a3e6557", march2 + "24 GMT", status.StateFresh, "11 12:00:24"},
+		"https://limit.test/b.xml":            {200, "01c09f810dc4d4096387", march2 + "27 GMT", status.StateWaiting, "11 10:09:24"},
+		"https://configured.test/feed.xml":    {200, "850bff2486ae645b03fa", march2 + "00 GMT", status.StateFresh, "11 12:00:00"},
+		"https://never.test/feed.xml":         {404, "", "", status.StateUnread, "11 12:00:36"},
 	}
 	for _, how := range []string{"closed", "killed"} {
 		bubble(t, how, func(t *testing.T) {
@@ -121,6 +122,12 @@ func TestUpgradeFromVersion2(t *testing.T) {
 				w := g.feed(url)
 				if w.Code != want.code || w.Header().Get("Last-Modified") != want.date || want.code == 200 && !strings.Contains(w.Body.String(), "Entry 3") {
 					t.Errorf("%s: %d, Last-Modified %q, %.60q", url, w.Code, w.Header().Get("Last-Modified"), w.Body)
+				}
+				if tag := w.Header().Get("ETag"); strings.Trim(tag, `"`) != want.tag {
+					t.Errorf("%s has the ETag %s, want %q", url, tag, want.tag)
+				}
+				if want.tag != "" && g.feed(url, "If-None-Match", `"`+want.tag+`"`).Code != http.StatusNotModified {
+					t.Errorf("%s: no 304 to its ETag", url)
 				}
 				if want.date != "" && g.feed(url, "If-Modified-Since", want.date).Code != http.StatusNotModified {
 					t.Errorf("%s: no 304 to its date", url)

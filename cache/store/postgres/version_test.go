@@ -14,6 +14,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"go.uber.org/zap"
@@ -139,11 +140,23 @@ func TestBringUpFromVersion2(t *testing.T) {
 	if is := rowsOf(t, url, append(slices.Clone(storetest.RowsOfNow), more...)); len(was) < 80 || !slices.Equal(is, was) {
 		t.Errorf("of %d rows some have changed", len(was))
 	}
+	pauses := make(map[string]time.Duration) // between polls
+	found, err := connect(t, url+"&search_path=pollard").Query(t.Context(), `select url, next - last from feed where url is not null and next is not null and last is not null`)
+	for err == nil && found.Next() {
+		var of string
+		var pause int64
+		err = found.Scan(&of, &pause)
+		pauses[of] = time.Duration(pause)
+	}
+	must(t, err)
 	feeds := 0
 	for page, err := range store.Pages(t.Context(), s, 100, false) {
 		must(t, err)
 		for _, r := range page {
 			feeds++
+			if want, ok := pauses[r.URL]; !ok || r.In+r.Polled != want {
+				t.Errorf("%s is polled in %v, %v after its last poll, want %v", r.URL, r.In, r.In+r.Polled, want)
+			}
 			if b, err := store.ReadBody(t.Context(), s, r.ID); err != nil || b.Version != r.Version || r.Version == 0 {
 				t.Errorf("%s has version %d, and its body is of version %d: %v", r.URL, r.Version, b.Version, err)
 			}
@@ -152,8 +165,8 @@ func TestBringUpFromVersion2(t *testing.T) {
 	if feeds != 21 {
 		t.Errorf("%d feeds are known", feeds)
 	}
-	for _, sql := range []string{`update pollard.feed set unused = 0`, `select host from pollard.feed`} {
-		if _, err := connect(t, url).Exec(t.Context(), sql); err == nil {
+	for _, sql := range append(storetest.EarlierWrites(), `select host from feed`) {
+		if _, err := connect(t, url+"&search_path=pollard").Exec(t.Context(), sql); err == nil {
 			t.Errorf("%s works", sql)
 		}
 	}

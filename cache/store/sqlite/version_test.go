@@ -158,15 +158,14 @@ func TestBringUpFails(t *testing.T) {
 	storetest.CheckBroughtUp(t, s)
 }
 
-// TestEarlierProgram has statements of versions 1 and 2 fail, so that such a program writes nothing. Every claim and commit of
-// version 2 writes the column unused.
+// TestEarlierProgram has statements of earlier versions fail, so that such a program writes nothing.
 func TestEarlierProgram(t *testing.T) {
 	dir := directory(t)
 	storeOf(t, dir, 1)
-	for _, sql := range []string{
-		`select f.sum from feed f`, `update feed set due = 1, sum = 2, facts = null, memo = null where n = 1`, `insert into feed (id, until, sum) values (x'00', 0, 0)`,
-		`select f.unused from feed f`, `update feed set due = 1, poll_state = null, unused = 0 where n = 1`, `insert into feed (id, until, unused) values (x'00', 0, 0)`,
-	} {
+	for _, sql := range append(storetest.EarlierWrites(),
+		`select f.sum from feed f`, `update feed set facts = null, memo = null where n = 1`, `insert into feed (id, until, sum) values (x'00', 0, 0)`,
+		`select f.unused from feed f`, `insert into feed (id, until, unused) values (x'00', 0, 0)`,
+	) {
 		c, err := connect(filepath.Join(dir, fileName))
 		mustDo(t, err)
 		if err := c.exec(sql); err == nil {

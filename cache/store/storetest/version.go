@@ -31,6 +31,19 @@ var (
 	}, RowsOfVersion1[2:]...)
 )
 
+// EarlierWrites are statements by which programs of each earlier version of the tables would write: they name the column that each of its
+// claims and commits writes. All must fail.
+func EarlierWrites() (statements []string) {
+	for version := 1; version < store.Version; version++ {
+		column := map[int]string{1: "sum", 2: "unused"}[version]
+		if column == "" {
+			column = fmt.Sprint("tables_", version)
+		}
+		statements = append(statements, "update feed set "+column+" = 0")
+	}
+	return statements
+}
+
 // CheckBroughtUp checks what is said of feeds by a store of version 1 that has been opened. The next
 // poll, the last one and the like are some time ago, as the store was not used meanwhile.
 func CheckBroughtUp(t *testing.T, s store.Store) {
