@@ -194,21 +194,24 @@ func (d *database) openFile() (err error) {
 	if err := file.Close(); err != nil {
 		return err
 	}
-	dropped, err := walDamaged(d.path)
-	if err != nil {
-		return err
+	if d.left == nil { // an attempt without room may bring the log into the file
+		dropped, err := walDamaged(d.path)
+		if err != nil {
+			return err
+		}
+		d.left = &remains{open: exists(d.openMark())}
+		d.left.damaged = dropped || d.left.open && !exists(d.path+"-wal")
 	}
-	left := exists(d.openMark())
-	dropped = dropped || left && !exists(d.path+"-wal")
 	d.writer, err = connect(d.path, "busy_timeout = 5000", fmt.Sprint("page_size = ", pageSize), "auto_vacuum = incremental",
 		"journal_mode = wal", "synchronous = full", "wal_autocheckpoint = 2000", "journal_size_limit = 67108864")
 	if err == nil {
 		err = d.load()
 	}
-	if err == nil && (dropped || left && !d.checked) {
+	if err == nil && (d.left.damaged || d.left.open && !d.checked) {
 		d.log.Error("the write-ahead log of the store is damaged: what was stored last is lost, and no feed is polled before its min_interval has passed",
 			zap.String("file", d.path+"-wal"))
 		if err = d.recordLoss(); err == nil {
+			*d.left = remains{}
 			err = d.writer.exec("pragma wal_checkpoint(truncate)") // what is behind the damage would be taken for that of another one
 		}
 	}
@@ -219,6 +222,9 @@ func (d *database) openFile() (err error) {
 		if d.writer != nil {
 			err = errors.Join(err, d.writer.close())
 			d.writer = nil
+			if d.checked && !d.left.damaged {
+				err = errors.Join(err, d.removeMark(false))
+			}
 		}
 		return err
 	}
@@ -385,9 +391,27 @@ func (d *database) look(ctx context.Context) error {
 	return err
 }
 
+// remains is what an earlier process has left.
+type remains struct {
+	open    bool // it did not close the store
+	damaged bool // its write-ahead log is not whole
+}
+
 // openMark is a file that exists while a process has the store open and has written so into it. If the store does not know of that, or
 // has no write-ahead log, the log has been lost.
 func (d *database) openMark() string { return d.path + ".open" }
+
+// removeMark removes that file, as the log is whole. With force, it is known to be; otherwise it is if none is left, as all of it is in
+// the file of the store.
+func (d *database) removeMark(force bool) error {
+	if !force && exists(d.path+"-wal") {
+		return nil
+	}
+	if err := os.Remove(d.openMark()); !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
+}
 
 func (d *database) damagedMark() string { return d.path + ".damaged" }
 
@@ -418,6 +442,7 @@ func (d *database) setAside() (aside string, err error) {
 			return "", err
 		}
 	}
+	d.left = nil
 	for _, mark := range []string{d.openMark(), d.damagedMark()} {
 		if err := os.Remove(mark); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return "", err

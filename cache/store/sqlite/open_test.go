@@ -19,6 +19,7 @@ import (
 
 	"github.com/feedpollard/pollard/cache/store"
 	"github.com/feedpollard/pollard/cache/store/storetest"
+	"github.com/feedpollard/pollard/internal/disk"
 )
 
 func mustOpen(t testing.TB, dir string) *Store {
@@ -519,6 +520,26 @@ func TestLostLog(t *testing.T) {
 				}
 			}
 			mustDo(t, s.Close())
+		}
+	}
+}
+
+// TestSecondAttempt has the first attempt to open a store fail, after a kill, as on a full disk. It brings the log into the file, and the
+// second one does not take the log for lost.
+func TestSecondAttempt(t *testing.T) {
+	s := mustOpen(t, directory(t))
+	storetest.Grant(t, s, storetest.Claim(1))
+	d := &database{path: filepath.Join(copied(t, filepath.Dir(s.database.path)), fileName), log: zap.NewNop(), scale: newScale(nil), space: disk.Space, lost: store.Never}
+	for range 2 {
+		mustDo(t, d.openFile())
+		for range readers {
+			mustDo(t, (<-d.readers).close())
+		}
+		if mustDo(t, d.writer.close()); exists(d.path+"-wal") || !exists(d.openMark()) {
+			t.Fatal("the log is there, or the mark is not")
+		}
+		if d.lost != store.Never {
+			t.Error("records are said to be lost")
 		}
 	}
 }

@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -42,7 +41,8 @@ type database struct {
 	closing chan struct{} // closed by Close
 	written chan struct{} // closed when the writer has ended
 
-	checked    bool // for damage, when it was opened after a crash
+	left       *remains // nil: not looked for yet
+	checked    bool     // for damage, when it was opened after a crash
 	background sync.WaitGroup
 	stop       context.CancelFunc // ends what runs in the background
 	closeOnce  sync.Once
@@ -410,12 +410,7 @@ func (d *database) end(cleanly bool) (err error) {
 		err = errors.Join(err, d.explain(d.stamp(d.writer, false)))
 	}
 	err = errors.Join(err, d.explain(d.writer.close()))
-	if cleanly && err == nil || !exists(d.path+"-wal") { // all of the log is in the file
-		if gone := os.Remove(d.openMark()); !errors.Is(gone, fs.ErrNotExist) {
-			err = errors.Join(err, gone)
-		}
-	}
-	err = errors.Join(err, d.unlock())
+	err = errors.Join(err, d.removeMark(cleanly && err == nil), d.unlock())
 	d.writer = nil
 	return err
 }
