@@ -585,7 +585,7 @@ func TestDamagedPause(t *testing.T) {
 	o := newOrder()
 	f, p := &o.feeds[0], &o.site.all
 	f.first, f.version, p.until = o.now, 1, o.now.Add(2*maxSitePause)
-	if at, paused := o.site.mayAsk(true, 0, o.now); paused != nil || at > o.now {
+	if at, paused := o.site.nextAllowed(true, 0, o.now); paused != nil || at > o.now {
 		t.Errorf("the site waits for %v", at.Sub(o.now))
 	}
 	if o.site.refused(o.now, f, Never, 0); p.until != o.now.Add(firstPause) {
