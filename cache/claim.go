@@ -224,14 +224,13 @@ func (c *Cache) refused(t *turn, lease *store.Lease, now time.Duration) {
 	if _, err := f.replaceState(c.life, f.state.Load(), &lease.Record); err != nil {
 		c.readLater(f)
 	}
-	c.giveUp(t)
-	if lease.Denied != store.DeniedPaused {
-		return
+	if lease.Denied == store.DeniedPaused {
+		if keeps(t.Feed) {
+			c.schedule.addDue(false, []queue.Feed{t.Feed})
+		}
+		c.hold(t, lease, now)
 	}
-	if keeps(t.Feed) {
-		c.schedule.addDue(false, []queue.Feed{t.Feed})
-	}
-	c.hold(t, lease, now)
+	c.giveUp(t) // last: who waits for it sees the pause
 }
 
 // hold records the pause that a claim has met. Polls that wait for its end, if that is far, end.
