@@ -81,6 +81,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"net/netip"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -172,7 +173,12 @@ func New(o Options) (*Cache, error) {
 	c := &Cache{
 		store: o.Store, origin: o.Origin, now: o.Now, sinceStart: newClock(o.Now, o.Suspended), random: rand.Float64,
 		memory: memory, table: table{loading: semaphore.NewWeighted(maxLoading)}, changes: newChanges(),
-		schedule: newSchedule(), queued: limit{size: waitingPolls}, inHand: inHand{receiving: limit{size: receivingSize, alone: true}, parsing: semaphore.NewWeighted(parsingSize)},
+		schedule: newSchedule(), queued: newLimit(waitingPolls, false), inFlight: newLimit(0, false),
+		inHand: inHand{
+			receiving: newLimit(receivingSize, true), parsing: semaphore.NewWeighted(parsingSize),
+			sending: readersLimit{networks: make(map[netip.Prefix]int64)},
+		},
+		offline:    offline{answered: make(map[string]time.Duration), failed: make(map[string]bool)},
 		unreadable: rate.Sometimes{Interval: unreadableInterval}, recording: semaphore.NewWeighted(1),
 		changed: make(chan struct{}, 1), overBudget: make(chan struct{}, 1), full: make(chan struct{}, 1),
 	}

@@ -58,6 +58,11 @@ type limit struct {
 	owners map[store.Owner]int64
 }
 
+// newLimit returns a limit. With alone, nothing is refused while it is all unused.
+func newLimit(size int64, alone bool) limit {
+	return limit{size: size, alone: alone, owners: make(map[store.Owner]int64)}
+}
+
 // resize sets another size. Polls and bytes that were taken before count.
 func (l *limit) resize(size int64) {
 	l.mu.Lock()
@@ -105,9 +110,6 @@ func (l *limit) most(by store.Owner) int64 {
 
 func (l *limit) add(by store.Owner, n int64) {
 	l.used += n
-	if l.owners == nil {
-		l.owners = make(map[store.Owner]int64)
-	}
 	if l.owners[by] += n; l.owners[by] == 0 {
 		delete(l.owners, by)
 	}
@@ -159,9 +161,6 @@ func (l *readersLimit) take(network netip.Prefix, bytes int64, force bool) (rele
 	}
 	if !force && (l.total+bytes > most || used+bytes > limit) {
 		return nil
-	}
-	if l.networks == nil {
-		l.networks = make(map[netip.Prefix]int64)
 	}
 	l.total += bytes
 	l.networks[network] += bytes

@@ -35,7 +35,7 @@ func TestLimit(t *testing.T) {
 		"no place but for the operator's": {1, false, 1, operator, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
-			l := limit{size: test.size, alone: test.alone}
+			l := newLimit(test.size, test.alone)
 			var release []func()
 			for i := range 200 {
 				if done := l.try(test.by(i), test.n); done != nil {
@@ -58,7 +58,7 @@ func TestLimit(t *testing.T) {
 // When others have all that they may have, the operator has one more.
 func TestLimitKeepsSomeForTheOperator(t *testing.T) {
 	for _, size := range []int64{2, 8, 128} {
-		l := limit{size: size}
+		l := newLimit(size, false)
 		for i := range 200 {
 			l.try(store.OwnerOf(store.KindNamed, fmt.Sprint(i)), 1)
 		}

@@ -42,9 +42,6 @@ type offline struct {
 func (o *offline) answer(host string, now time.Duration) (ended bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if o.answered == nil {
-		o.answered = make(map[string]time.Duration)
-	}
 	o.dropOld(now)
 	if _, known := o.answered[host]; known || len(o.answered) < offlineHosts {
 		o.answered[host] = now
@@ -64,9 +61,6 @@ func (o *offline) dropOld(now time.Duration) {
 func (o *offline) fail(host string, a policy.Answer, now time.Duration) (started bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if o.failed == nil {
-		o.failed = make(map[string]bool)
-	}
 	if len(o.failed) < offlineHosts {
 		o.failed[host] = true
 	}
