@@ -145,7 +145,7 @@ type Cache struct {
 
 	// Signals to background work. Each has room for one.
 	changed    chan struct{} // a feed may be due earlier than prefetch knows
-	looks      atomic.Int64  // when prefetch looks again by itself, as [Cache.elapsed] counts
+	looks      atomic.Int64  // when prefetch looks again by itself, as [Cache.elapsed] counts; while it looks, the end of time
 	again      atomic.Bool   // so may feeds that it has passed: it has to begin from the start
 	overBudget chan struct{} // feeds in memory take more than their budget
 	full       chan struct{} // the store may have more bodies than its budget

@@ -80,7 +80,7 @@ func (f *Feed) commit(ctx context.Context, next *feedstate.State, lease *store.L
 		}
 		return err
 	}
-	if f.cache.elapsed()+o.In < time.Duration(f.cache.looks.Load()) {
+	if o.In < time.Duration(f.cache.looks.Load())-f.cache.elapsed() {
 		f.cache.wake(f.cache.changed)
 	}
 	grown := max(0, len(o.FeedState)-len(lease.FeedState)) + max(0, len(o.PollState)-len(lease.PollState))

@@ -6,6 +6,7 @@ package cache
 import (
 	"context"
 	"maps"
+	"math"
 	"slices"
 	"time"
 
@@ -29,6 +30,8 @@ const (
 func (c *Cache) prefetch(ctx context.Context) {
 	d := dueFeeds{begun: -dueEvery}
 	for ctx.Err() == nil {
+		began := c.elapsed()
+		c.looks.Store(math.MaxInt64) // a commit that is not read now has it read again
 		unrecorded := c.recordConfigured(ctx)
 		wait, err := c.readDue(ctx, &d)
 		if unrecorded != nil {
@@ -38,9 +41,10 @@ func (c *Cache) prefetch(ctx context.Context) {
 			c.logUnreadable("feeds that are due cannot be read", "", err)
 			wait = storeRetry
 		}
-		wait = min(max(wait, leastDue), dueEvery)
+		wait = min(wait, dueEvery)
 		c.looks.Store(int64(c.elapsed() + wait))
 		c.waitForChange(ctx, wait)
+		sleep(ctx, began+leastDue-c.elapsed())
 	}
 }
 

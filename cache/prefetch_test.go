@@ -263,6 +263,40 @@ func TestPrefetchOfShortIntervals(t *testing.T) {
 	})
 }
 
+// A poll that ends while prefetch reads what is due is not overlooked: the reading has not seen when the feed is due next.
+func TestPollThatEndsDuringTheReadingOfWhatIsDue(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var slow atomic.Bool
+		g := newGateway(t, func(policy.Ask) policy.Answer {
+			if slow.Load() {
+				time.Sleep(time.Second)
+			}
+			return ok(rss(2, ""), "ETag", `"v"`, "Cache-Control", "max-age=3")
+		})
+		rules := g.settings.Rules(feedstate.ParseKey(feedURL))
+		rules.MinInterval, rules.Jitter = 3*time.Second, 0
+		g.settings.Rules = func(feedstate.Key) policy.Rules { return rules }
+		g.settings.Prefetch, g.settings.Feeds = true, []string{feedURL}
+		g.open()
+		time.Sleep(11 * time.Second)
+		last := g.origin.polls()
+		slow.Store(true)
+		g.store.delay(time.Second, "Due") // from the next poll on, what is due is read twice: what is poked, and after a second the rest
+		time.Sleep(1500 * time.Millisecond)
+		g.get(feedURL) // the poll of a reader is under way then, and ends before the reading does
+		if n := g.origin.polls(); n != last+1 {
+			t.Fatalf("%d polls, want one more than %d", n, last)
+		}
+		time.Sleep(3 * time.Second)
+		slow.Store(false)
+		g.store.hook(nil, nil)
+		time.Sleep(30 * time.Second)
+		if n := g.origin.polls() - last; n < 9 {
+			t.Errorf("%d polls within half a minute, want about one every 3 s", n)
+		}
+	})
+}
+
 // A clock that was years ahead for a moment does not keep feeds for years.
 func TestLastReaderIsNotInTheFuture(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
