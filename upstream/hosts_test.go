@@ -143,7 +143,7 @@ func TestConcurrencyOfASite(t *testing.T) {
 			for _, host := range tt.hosts {
 				n.serve(host+":80", func(_ request, w io.Writer) {
 					o.enter("all", host)
-					time.Sleep(10 * time.Second)
+					time.Sleep(11 * time.Second) // the sixth starts after 10 s
 					o.leave("all", host)
 					io.WriteString(w, ok(feedBody))
 				})
