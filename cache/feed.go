@@ -41,8 +41,8 @@ type Feed struct {
 	users   atomic.Int64 // requests that use it: it stays in the table for as long
 	inTable atomic.Bool  // it is in the table, whose size counts it; changed under mu
 
-	mu   sync.Mutex // guards what follows
-	poll *inFlight  // the poll that waits or is under way; nil: there is none
+	mu   sync.Mutex               // guards what follows
+	poll atomic.Pointer[inFlight] // that waits or is under way; nil: there is none. Changed under mu
 
 	commits  ownCommit
 	outdated atomic.Bool // the store has changed while a poll was under way
@@ -287,11 +287,7 @@ func (f *Feed) sent() bool {
 }
 
 // underWay returns the poll under way; nil if there is none.
-func (f *Feed) underWay() *inFlight {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.poll
-}
+func (f *Feed) underWay() *inFlight { return f.poll.Load() }
 
 // start has a poll wait for its turn, or joins the one that waits or is under way. It returns nil if too many polls
 // wait, or if the cache is closing.
@@ -299,11 +295,11 @@ func (f *Feed) start(req pollRequest) (p *inFlight, joined bool) {
 	f = f.locked()
 	defer f.mu.Unlock()
 	c := f.cache
-	if f.poll != nil {
+	if p := f.underWay(); p != nil {
 		if f.state.Load().Version == 0 {
 			c.schedule.again(f.queued(c.elapsed()))
 		}
-		return f.poll, true
+		return p, true
 	}
 	place := c.queued.try(f.owner(), 1)
 	if place == nil {
@@ -312,7 +308,7 @@ func (f *Feed) start(req pollRequest) (p *inFlight, joined bool) {
 	p = f.newPoll()
 	if !c.schedule.add(f.queued(c.elapsed()), &queued{feed: f, request: req, poll: p, place: place}) {
 		place()
-		f.poll = nil
+		f.poll.Store(nil)
 		return nil, false
 	}
 	c.wake(c.schedule.more)
@@ -321,8 +317,9 @@ func (f *Feed) start(req pollRequest) (p *inFlight, joined bool) {
 
 // newPoll returns a poll of the feed. The caller holds the lock.
 func (f *Feed) newPoll() *inFlight {
-	f.poll = &inFlight{started: f.cache.elapsed(), sent: make(chan struct{}), done: make(chan struct{})}
-	return f.poll
+	p := &inFlight{started: f.cache.elapsed(), sent: make(chan struct{}), done: make(chan struct{})}
+	f.poll.Store(p)
+	return p
 }
 
 // latest returns the feed's state and the poll under way. Without one, the state is the outcome
@@ -337,15 +334,15 @@ func (f *Feed) latest() (*feedstate.State, *inFlight) {
 func (f *Feed) blockPolls() (own, other *inFlight) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.poll != nil {
-		return nil, f.poll
+	if p := f.underWay(); p != nil {
+		return nil, p
 	}
 	return f.newPoll(), nil
 }
 
 func (f *Feed) finish(p *inFlight) {
 	f.mu.Lock()
-	f.poll = nil
+	f.poll.Store(nil)
 	f.mu.Unlock()
 	p.send()
 	close(p.done)

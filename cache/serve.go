@@ -135,10 +135,9 @@ func (f *Feed) readAgain(ctx context.Context, unread uint64, err error) bool {
 	return true
 }
 
-// worthWaiting reports whether a reader should wait for a poll: it is due, or there is nothing to
-// serve before it ends.
+// worthWaiting reports whether a reader should wait for a poll: it is due or under way, or another node makes the first one.
 func (f *Feed) worthWaiting(s *feedstate.State, now time.Duration) bool {
-	return f.mayPoll(s, now) || f.pingWaits(s, now) || s.Version == 0 && (f.underWay() != nil || f.polledByOtherNode(s))
+	return f.mayPoll(s, now) || f.pingWaits(s, now) || f.underWay() != nil || f.polledByOtherNode(s)
 }
 
 // pingWaits reports whether a ping has the feed polled for a reader, before it is due.

@@ -147,7 +147,7 @@ func (c *Cache) drop(f *Feed, idle bool) {
 	defer t.moves.Unlock()
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if idle && f.poll != nil || !f.inTable.CompareAndSwap(true, false) {
+	if idle && f.underWay() != nil || !f.inTable.CompareAndSwap(true, false) {
 		return
 	}
 	if f.users.Load() > 0 { // who comes later sees that it is not in the table
