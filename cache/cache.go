@@ -176,7 +176,7 @@ func New(o Options) (*Cache, error) {
 		schedule: newSchedule(), queued: newLimit(waitingPolls, false), inFlight: newLimit(0, false),
 		inHand: inHand{
 			receiving: newLimit(receivingSize, true), parsing: semaphore.NewWeighted(parsingSize),
-			sending: readersLimit{networks: make(map[netip.Prefix]int64)},
+			sending: readersLimit{networks: make(map[netip.Prefix]int64)}, garbage: rate.Sometimes{Interval: time.Second},
 		},
 		offline:    offline{answered: make(map[string]time.Duration), failed: make(map[string]bool)},
 		unreadable: rate.Sometimes{Interval: unreadableInterval}, recording: semaphore.NewWeighted(1),

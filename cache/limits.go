@@ -8,6 +8,7 @@ import (
 	"errors"
 	"net/http"
 	"net/netip"
+	"runtime"
 	"sync"
 	"time"
 
@@ -15,6 +16,7 @@ import (
 	"github.com/feedpollard/pollard/cache/store"
 	"github.com/feedpollard/pollard/internal/feedurl"
 	"golang.org/x/sync/semaphore"
+	"golang.org/x/time/rate"
 )
 
 // Two things are limited, and shared by owners: readers can invent any number of URLs.
@@ -46,6 +48,7 @@ type inHand struct {
 	receiving limit
 	parsing   *semaphore.Weighted
 	sending   readersLimit
+	garbage   rate.Sometimes // collected after a large body
 }
 
 // limit is a number of polls or bytes, shared by owners. The last eighth is the operator's, and one other owner may take
@@ -180,12 +183,16 @@ func (c *Cache) network(r *http.Request) netip.Prefix {
 }
 
 // largeBody is the large body that a poll has in hand; the zero largeBody is none.
-type largeBody struct{ release func() }
+type largeBody struct {
+	cache   *Cache
+	release func()
+}
 
 // reserve waits until the poll may have a body of so many bytes in hand.
 func (b *largeBody) reserve(ctx context.Context, f *Feed, size int64) error {
 	ctx, cancel := context.WithTimeout(ctx, feedstate.BodyTimeout)
 	defer cancel()
+	b.cache = f.cache
 	for {
 		if b.release = f.cache.inHand.receiving.try(f.owner(), size); b.release != nil {
 			return nil
@@ -198,6 +205,7 @@ func (b *largeBody) reserve(ctx context.Context, f *Feed, size int64) error {
 
 func (b *largeBody) done() {
 	if b.release != nil {
+		b.cache.inHand.garbage.Do(runtime.GC) // it is several times as large: the next body is to take its place
 		b.release()
 	}
 }

@@ -17,12 +17,11 @@ import (
 	"github.com/feedpollard/pollard/internal/origintest"
 )
 
-// Memory is bounded by its setting and this much more, in MiB. Of 24 runs with little memory, the peaks were 200 to 266 MiB: they
-// depend on when the garbage of a feed of 15 MiB is collected.
+// Memory is bounded by its setting and this much more, in MiB.
 const (
 	memorySetting = 64 // the default
 	littleMemory  = 8
-	memoryBeside  = 288
+	memoryBeside  = 256
 )
 
 // largeOrigin answers each path with a feed of almost max_body.
