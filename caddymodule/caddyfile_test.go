@@ -283,7 +283,7 @@ func TestCaddyfileWarnings(t *testing.T) {
 		{"a feed in place of the home page", gateway("feed / https://b.test/feed"), "feed /: it takes the place of the gateway's home page, which is at /-/ then"},
 		{"a feed of this gateway", gateway("feed /a.xml http://A.test:8080/a.xml"), "feed /a.xml: its URL is an address of this gateway, which would poll itself"},
 		{"a feed of a gateway at any host", ":8080 {\nfeed_gateway {\nfeed /a.xml http://localhost:8080/https://b.test/feed\n}\n}\n", "feed /a.xml: its URL is an address of this gateway"},
-		{"a private feed's site for everyone", "http://127.0.0.1:8180 {\nrespond x\n}\n" + gateway("feed /a.xml http://127.0.0.1:8180/a.xml"), "feed /a.xml: the site http://127.0.0.1:8180 is open to others: it answers at every address of this machine to whoever sends its name as Host: write bind 127.0.0.1 into it, at FILE:5"},
+		{"a private feed's site for everyone", "http://127.0.0.1:8180 {\nrespond x\n}\n" + gateway("feed /a.xml http://127.0.0.1:8180/a.xml"), "feed /a.xml: the site http://127.0.0.1:8180 is open to others: it answers at every address of this machine to all who send its name as Host: write bind 127.0.0.1 into it, at FILE:5"},
 		{"for this machine", "http://127.0.0.1:8180 {\nbind 127.0.0.1\nrespond x\n}\n" + gateway("feed /a.xml http://127.0.0.1:8180/a.xml"), ""},
 		{"for this machine by default", "{\ndefault_bind 127.0.0.1\n}\nhttp://127.0.0.1:8180 {\nrespond x\n}\n" + gateway("feed /a.xml http://127.0.0.1:8180/a.xml"), ""},
 		{"a site that is meant for everyone", ":8180 {\nrespond x\n}\n" + gateway("feed /a.xml http://127.0.0.1:8180/a.xml"), ""},

@@ -206,7 +206,7 @@ func TestEarlierPauses(t *testing.T) {
 	}
 }
 
-// Of half a file, the whole lines are imported, the line that was cut off is told, and the import of all of it later adds what is missing.
+// Of half a file, the whole lines are imported, an error names the line that was cut off, and the import of all of it later adds what is missing.
 func TestHalfAFile(t *testing.T) {
 	from := sqlite.NewMemory(nil)
 	defer from.Close()

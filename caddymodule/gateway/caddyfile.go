@@ -89,7 +89,7 @@ func (g *Gateway) warnOfSite(h httpcaddyfile.Helper, site config.Site) {
 			config.Warn(h.Dispenser, "feed %s: its URL is an address of this gateway, which would poll itself: write the URL that the feed has at its site", f.Path)
 		}
 		if at := openSite(site, f.URL); at != "" && h.Option("default_bind") == nil {
-			config.Warn(h.Dispenser, "feed %s: the site %s is open to others: it answers at every address of this machine to whoever sends its name as Host: write bind 127.0.0.1 into it", f.Path, at)
+			config.Warn(h.Dispenser, "feed %s: the site %s is open to others: it answers at every address of this machine to all who send its name as Host: write bind 127.0.0.1 into it", f.Path, at)
 		}
 	}
 }

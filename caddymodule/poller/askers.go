@@ -41,19 +41,19 @@ func (e *Engine) OwnerOf(a Asker) store.Owner {
 	return e.counters.key.Load().ownerOf(a)
 }
 
-// key is the store's key, with the owners of the askers that were asked for: each reader by URL is one of these.
-type key struct {
+// ownerKey is the store's key, with the owners of the askers that were asked for: each reader by URL is one of these.
+type ownerKey struct {
 	*readers.Key
 	owners atomic.Pointer[map[Asker]store.Owner] // replaced as a whole, never nil
 }
 
-func newKey(secret []byte) *key {
-	k := &key{Key: readers.NewKey(secret)}
+func newOwnerKey(secret []byte) *ownerKey {
+	k := &ownerKey{Key: readers.NewKey(secret)}
 	k.owners.Store(new(map[Asker]store.Owner))
 	return k
 }
 
-func (k *key) ownerOf(a Asker) store.Owner {
+func (k *ownerKey) ownerOf(a Asker) store.Owner {
 	known := *k.owners.Load()
 	owner, ok := known[a]
 	if !ok {

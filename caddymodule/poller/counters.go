@@ -51,8 +51,8 @@ type counters struct {
 	readers *readers.Statistics // of shields
 	traffic *traffic
 	answers answers
-	key     atomic.Pointer[key] // never nil
-	log     func() *zap.Logger  // of the configuration in force
+	key     atomic.Pointer[ownerKey] // never nil
+	log     func() *zap.Logger       // of the configuration in force
 	stop    chan struct{}
 	ended   chan struct{}
 
@@ -72,7 +72,7 @@ func newCounters(log func() *zap.Logger) *counters {
 		answers: answers{uncounted: make(chan readers.Request, maxAnswers)},
 		log:     log, stop: make(chan struct{}), ended: make(chan struct{}),
 	}
-	c.key.Store(newKey([]byte(rand.Text()))) // until the store is open
+	c.key.Store(newOwnerKey([]byte(rand.Text()))) // until the store is open
 	return c
 }
 
@@ -83,7 +83,7 @@ func (c *counters) open(ctx context.Context, s Database, node string) {
 	defer c.mu.Unlock()
 	c.store, c.node = s, node
 	if secret, err := s.Secret(ctx); err == nil {
-		c.key.Store(newKey(secret))
+		c.key.Store(newOwnerKey(secret))
 	} else {
 		c.log().Warn("the store's key cannot be read: readers are taken to be new until the next start", zap.Error(err))
 	}

@@ -95,8 +95,8 @@ func (d *database) look(ctx context.Context) error {
 	return err
 }
 
-// remains is what an earlier process has left.
-type remains struct {
+// leftover is what an earlier process has left.
+type leftover struct {
 	open    bool // it did not close the store
 	damaged bool // its write-ahead log is not whole
 }

@@ -197,7 +197,7 @@ func (d *database) openFile() (err error) {
 		if err != nil {
 			return err
 		}
-		d.left = &remains{open: exists(d.openMark())}
+		d.left = &leftover{open: exists(d.openMark())}
 		d.left.damaged = dropped || d.left.open && !exists(d.path+"-wal")
 	}
 	d.writer, err = connect(d.path, "busy_timeout = 5000", fmt.Sprint("page_size = ", pageSize), "auto_vacuum = incremental",
@@ -209,7 +209,7 @@ func (d *database) openFile() (err error) {
 		d.log.Error("the write-ahead log of the store is damaged: what was stored last is lost, and no feed is polled before its min_interval has passed",
 			zap.String("file", d.path+"-wal"))
 		if err = d.recordLoss(); err == nil {
-			*d.left = remains{}
+			*d.left = leftover{}
 			err = d.writer.exec("pragma wal_checkpoint(truncate)") // what is behind the damage would be taken for that of another one
 		}
 	}

@@ -41,8 +41,8 @@ type database struct {
 	closing chan struct{} // closed by Close
 	written chan struct{} // closed when the writer has ended
 
-	left       *remains // nil: not looked for yet
-	checked    bool     // for damage, when it was opened after a crash
+	left       *leftover // nil: not looked for yet
+	checked    bool      // for damage, when it was opened after a crash
 	background sync.WaitGroup
 	stop       context.CancelFunc // ends what runs in the background
 	closeOnce  sync.Once
