@@ -28,8 +28,11 @@ func newClock(now func() time.Time, suspended func() time.Duration) sinceStart {
 }
 
 // elapsed returns the time that feeds are scheduled by. Steps of the wall clock do not change it.
-func (c *sinceStart) elapsed() time.Duration {
-	return c.now().Sub(c.start) + time.Duration(c.missed.Load())
+func (c *sinceStart) elapsed() time.Duration { return c.elapsedAt(c.now()) }
+
+// elapsedAt returns that time at a reading of the clock.
+func (c *sinceStart) elapsedAt(now time.Time) time.Duration {
+	return now.Sub(c.start) + time.Duration(c.missed.Load())
 }
 
 // look asks the system how long the machine has been suspended. It reports whether

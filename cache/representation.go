@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"net/http"
 	"strconv"
+	"time"
 
 	"github.com/feedpollard/pollard/cache/feedstate"
 	"github.com/feedpollard/pollard/cache/store"
@@ -222,7 +223,7 @@ func (f *Feed) openBody(ctx context.Context, s *feedstate.State) (*store.StoredB
 	return b, err
 }
 
-// Standing compares a request's validators with the feed's versions. It does not poll.
-func (f *Feed) Standing(h http.Header) version.Standing {
-	return f.state.Load().Standing(h, f.cache.now())
+// Standing compares the validators of a request, at a time, with the feed's versions. It does not poll.
+func (f *Feed) Standing(h http.Header, at time.Time) version.Standing {
+	return f.state.Load().Standing(h, at)
 }

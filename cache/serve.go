@@ -85,10 +85,10 @@ func (f *Feed) Await(ctx context.Context) (how version.CacheStatus, some bool) {
 
 // serveOnce serves what the feed's state has. unread is the version if that could not be read.
 func (f *Feed) serveOnce(w http.ResponseWriter, r *http.Request, o ServeOptions) (sent Sent, unread uint64, err error) {
-	s, now, how := f.state.Load(), f.cache.elapsed(), o.Waited
-	if f.worthWaiting(s, now) {
+	s, wall, how := f.state.Load(), f.cache.now(), o.Waited
+	if now := f.cache.elapsedAt(wall); f.worthWaiting(s, now) {
 		s, how = f.refreshed(r.Context(), s, now, o.Spent)
-		now = f.cache.elapsed()
+		wall = f.cache.now()
 	}
 	if s.Version == 0 {
 		// The poll may have ended in the moment in which the reader stopped waiting.
@@ -109,16 +109,21 @@ func (f *Feed) serveOnce(w http.ResponseWriter, r *http.Request, o ServeOptions)
 	if o.Pointed || s.Points != "" {
 		response = response.Undated() // at any time another feed may have answered
 	}
-	if wall := f.cache.now(); response.NotModified(r.Header, wall) {
-		f.headers(w.Header(), s, how, now)
-		response.WriteNotModified(w, r.Header, wall)
+	if response.NotModified(r.Header, wall) {
+		response.WriteNotModified(w, r.Header, wall, f.timed(w.Header(), s, how, wall)...)
 		return Sent{Status: http.StatusNotModified, Forward: how.Forward}, 0, nil
 	}
 	rep, err := f.representation(r, s)
 	if err != nil {
 		return Sent{}, s.Version, err
 	}
-	n := f.write(w, r, s, response, rep, how, now)
+	if rep.release != nil {
+		defer rep.release()
+	}
+	n := response.Write(w, r, rep.Representation, wall, f.timed(w.Header(), s, how, wall)...)
+	if rep.stream != nil && r.Method != http.MethodHead {
+		n = rep.stream.send(w, r)
+	}
 	return Sent{Status: http.StatusOK, Bytes: n, Forward: how.Forward}, 0, nil
 }
 
@@ -225,19 +230,6 @@ func (f *Feed) withdraw(version uint64) bool {
 	return f.setState(last, &next)
 }
 
-// write sends a representation. It returns the number of bytes of the body.
-func (f *Feed) write(w http.ResponseWriter, r *http.Request, s *feedstate.State, response *version.Response, rep sending, how version.CacheStatus, now time.Duration) int64 {
-	if rep.release != nil {
-		defer rep.release()
-	}
-	f.headers(w.Header(), s, how, now)
-	n := response.Write(w, r, rep.Representation, f.cache.now())
-	if rep.stream != nil && r.Method != http.MethodHead {
-		n = rep.stream.send(w, r)
-	}
-	return n
-}
-
 // statusAfterPoll describes a response that waited for a poll.
 func statusAfterPoll(before, after *feedstate.State, joined, done bool) version.CacheStatus {
 	if !done || after.Last.At.Equal(before.Last.At) {
@@ -250,33 +242,29 @@ func statusAfterPoll(before, after *feedstate.State, joined, done bool) version.
 	return how
 }
 
-// timedFields are the header values that change with time, made at most once a second.
+// timedFields are the header fields that change with time, made at most once a second.
 type timedFields struct {
 	state  *feedstate.State
 	second int64
 	how    version.CacheStatus
 
-	cacheControl, private, cdnCacheControl, cacheStatus []string
+	public, private []version.Field // what a response has that is for everyone, and one that is for its reader
 }
 
-// headers sets the fields that change with time, which a 200 and a 304 have in common. There is
+// timed returns the fields that change with time, which a 200 and a 304 have in common. There is
 // no Age: max-age is the time left until the next poll, and a cache that subtracted an Age from
 // it (RFC 9111 section 4.2) would take the feed for stale.
-func (f *Feed) headers(h http.Header, s *feedstate.State, how version.CacheStatus, now time.Duration) {
+func (f *Feed) timed(h http.Header, s *feedstate.State, how version.CacheStatus, wall time.Time) []version.Field {
+	now := f.cache.elapsedAt(wall)
 	m := f.timedFields.Load()
 	if second := int64(now / time.Second); m == nil || m.second != second || m.state != s || m.how != how {
 		m = f.newTimedFields(s, how, now)
 		f.timedFields.Store(m)
 	}
 	if before := h["Cache-Control"]; len(before) == 1 && before[0] == "private" {
-		h["Cache-Control"] = m.private
-	} else {
-		h["Cache-Control"] = m.cacheControl
+		return m.private
 	}
-	if m.cdnCacheControl != nil {
-		h["Cdn-Cache-Control"] = m.cdnCacheControl
-	}
-	h["Cache-Status"] = m.cacheStatus
+	return m.public
 }
 
 // mayServeStale lets other caches serve a feed for a minute while they ask for it again, and for a day while this server is
@@ -286,6 +274,7 @@ const mayServeStale = ", stale-while-revalidate=60, stale-if-error=86400"
 func (f *Feed) newTimedFields(s *feedstate.State, how version.CacheStatus, now time.Duration) *timedFields {
 	m := &timedFields{state: s, second: int64(now / time.Second), how: how}
 	s = f.held(s, now)
+	same := []version.Field{{Name: "Cache-Status", Values: []string{how.Text(s.Due-now, !s.Ended, s.Last.Winner)}}}
 	age, stale := s.MaxAge(now, f.rules), mayServeStale
 	if f.key.Shielded() {
 		if s.Feed.History.Freshness.Revalidate {
@@ -295,11 +284,11 @@ func (f *Feed) newTimedFields(s *feedstate.State, how version.CacheStatus, now t
 		if age = s.MaxAgeOfReaders(now, f.cache.now(), f.rules); next < age {
 			// A CDN in front may ask as soon as there may be news (RFC 9213). s-maxage would forbid it to
 			// serve a stale feed while this server is down (RFC 9111 section 5.2.2.10).
-			m.cdnCacheControl = []string{"max-age=" + strconv.FormatInt(next, 10) + stale}
+			same = append(same, version.Field{Name: "Cdn-Cache-Control", Values: []string{"max-age=" + strconv.FormatInt(next, 10) + stale}})
 		}
 	}
 	maxAge := "max-age=" + strconv.FormatInt(age, 10)
-	m.cacheControl, m.private = []string{maxAge + stale}, []string{"private, " + maxAge}
-	m.cacheStatus = []string{how.Text(s.Due-now, !s.Ended, s.Last.Winner)}
+	m.public = append([]version.Field{{Name: "Cache-Control", Values: []string{maxAge + stale}}}, same...)
+	m.private = append([]version.Field{{Name: "Cache-Control", Values: []string{"private, " + maxAge}}}, same...)
 	return m
 }

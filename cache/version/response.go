@@ -105,6 +105,12 @@ func (r *Response) NotModified(request http.Header, now time.Time) bool {
 	return len(dates) == 1 && (dates[0] == r.lastModified[0] || r.version.NotModified(request, now))
 }
 
+// Field is a field of a header. Responses may share its values.
+type Field struct {
+	Name   string // in canonical form
+	Values []string
+}
+
 // fields sets the fields of a header. Responses share their values until here; Caddy's directive header edits values
 // where they are, so each header gets a copy. One piece of memory holds all of them.
 type fields struct {
@@ -112,11 +118,11 @@ type fields struct {
 	values []string
 }
 
-// fieldsOf returns the fields of a header that gets up to more of them. Those that it has are shared too.
-func fieldsOf(h http.Header, more int) fields {
-	f := fields{h, make([]string, 0, len(h)+more)}
-	for name, shared := range h {
-		f.set(name, shared)
+// fieldsOf returns the fields of a header that gets some, and up to more of them.
+func fieldsOf(h http.Header, some []Field, more int) fields {
+	f := fields{h, make([]string, 0, len(some)+more)}
+	for _, field := range some {
+		f.set(field.Name, field.Values)
 	}
 	return f
 }
@@ -149,9 +155,9 @@ func (r *Response) setDate(f *fields, now time.Time) {
 // with ETag, Vary and Content-Location of the 200, and without the fields that describe its body.
 // Access-Control-* are sent too: without them a browser withholds a 304 from a script of another
 // site (Fetch section 4.9). So is Last-Modified, as some readers keep of both validators what came
-// last.
-func (r *Response) WriteNotModified(w http.ResponseWriter, request http.Header, now time.Time) {
-	f := fieldsOf(w.Header(), 4+len(r.notModified))
+// last. more are set too.
+func (r *Response) WriteNotModified(w http.ResponseWriter, request http.Header, now time.Time, more ...Field) {
+	f := fieldsOf(w.Header(), more, 4+len(r.notModified))
 	f.setAll(r.notModified)
 	f.set("Vary", r.vary)
 	f.set("Etag", r.etags[PreferenceOf(request["Accept-Encoding"]).Best(r.version.IsGzip())]) // that of a 200
@@ -159,10 +165,10 @@ func (r *Response) WriteNotModified(w http.ResponseWriter, request http.Header, 
 	w.WriteHeader(http.StatusNotModified)
 }
 
-// Write answers with a representation of the version. It returns the number of bytes sent;
-// there are none to a HEAD.
-func (r *Response) Write(w http.ResponseWriter, request *http.Request, rep *Representation, now time.Time) int64 {
-	f := fieldsOf(w.Header(), 10+len(r.version.Header))
+// Write answers with a representation of the version, and sets more fields too. It returns the number of bytes
+// sent; there are none to a HEAD.
+func (r *Response) Write(w http.ResponseWriter, request *http.Request, rep *Representation, now time.Time, more ...Field) int64 {
+	f := fieldsOf(w.Header(), more, 10+len(r.version.Header))
 	f.set("Vary", r.vary)
 	f.set("Etag", r.etags[rep.Coding])
 	f.set("Content-Type", r.contentType)

@@ -37,7 +37,7 @@ type urlRequest struct {
 // The original URL is that of the request before rewrites, or nil.
 func parseByURL(u, original *url.URL) (by urlRequest, ok bool) {
 	path := u.EscapedPath()
-	if original != nil && original != u && original.EscapedPath() != path {
+	if original != nil && (original.Path != u.Path || original.RawPath != u.RawPath) && original.EscapedPath() != path {
 		path = originalPath(path, original.EscapedPath())
 	}
 	if rest := strings.TrimLeft(path, "/"); len(rest)+1 != len(path) { // of a base URL that ends in a slash

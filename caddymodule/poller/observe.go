@@ -17,11 +17,12 @@ import (
 func (e *Engine) Observe(r *door.Request, key string, feed *cache.Feed) readers.Request {
 	sent := *r.Request
 	sent.URL = r.Sent
-	request := readers.FromHTTP(&sent, key, r.Client.Address, time.Now())
+	now := time.Now()
+	request := readers.FromHTTP(&sent, key, r.Client.Address, now)
 	if r.Client.Forwarded() {
 		request.Forwarded = strings.Join(r.Header["X-Forwarded-For"], ",")
 	}
-	request.Validators, request.SkipHours = feed.Standing(r.Header), feed.Hints().SkipHours
+	request.Validators, request.SkipHours = feed.Standing(r.Header, now), feed.Hints().SkipHours
 	return request
 }
 

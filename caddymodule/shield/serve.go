@@ -48,8 +48,9 @@ func (s *Shield) serveFeed(w http.ResponseWriter, r *door.Request, next caddyhtt
 	if err != nil {
 		return s.pass(w, r, next) // a site without a shield is better than none
 	}
-	e := s.entries.request(key, time.Now())
-	if !mayPoll(c, r.Request, key, e) {
+	now := time.Now()
+	e := s.entries.request(key, now)
+	if !mayPoll(c, r.Request, key, e, now) {
 		if e != nil && e.unshared.Load() != nil {
 			e.pass(*e.unshared.Load())
 		}
@@ -62,7 +63,7 @@ func (s *Shield) serveFeed(w http.ResponseWriter, r *door.Request, next caddyhtt
 	if err != nil {
 		return s.passAndDetect(w, r, next, key)
 	}
-	if feed.New() && s.engine.NewFeeds.Take(s.owner, r.Client.Address, time.Now()) > 0 {
+	if feed.New() && s.engine.NewFeeds.Take(s.owner, r.Client.Address, now) > 0 {
 		return s.pass(w, r, next) // its network has requested too many new feeds
 	}
 	feed.Ask(s.owner, true)
@@ -88,12 +89,12 @@ func (s *Shield) serveFeed(w http.ResponseWriter, r *door.Request, next caddyhtt
 
 // mayPoll reports whether a request may cause a poll: it seems to be for a feed. For anything
 // else a poll would be a second request to the origin. e is the entry of its key, or nil.
-func mayPoll(c *cache.Cache, r *http.Request, key string, e *entry) bool {
+func mayPoll(c *cache.Cache, r *http.Request, key string, e *entry, now time.Time) bool {
 	if e != nil {
 		if e.feed.Load() {
 			return true
 		}
-		if e.bypasses(time.Now()) {
+		if e.bypasses(now) {
 			return false
 		}
 	}

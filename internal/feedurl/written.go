@@ -15,15 +15,31 @@ var pseudoSchemes = []string{"feed:", "pcast:", "itpc:", "podcast:"}
 // CutScheme cuts the scheme of a URL off, as people and programs write it: https://host, https:/host if
 // something has merged the slashes, feed://host, and pcast:https://host.
 func CutScheme(raw string) (scheme, rest string, ok bool) {
-	if i := slices.IndexFunc(pseudoSchemes, func(pseudo string) bool { return hasPrefixFold(raw, pseudo) }); i >= 0 {
-		scheme, raw = "http", strings.TrimLeft(raw[len(pseudoSchemes[i]):], "/")
+	if scheme, rest, ok = cutHTTP(raw); ok {
+		return scheme, rest, true
 	}
-	for _, name := range []string{"https", "http"} {
-		if hasPrefixFold(raw, name+":/") {
-			return name, strings.TrimPrefix(raw[len(name)+len(":/"):], "/"), true
-		}
+	i := slices.IndexFunc(pseudoSchemes, func(pseudo string) bool { return hasPrefixFold(raw, pseudo) })
+	if i < 0 {
+		return "", raw, false
 	}
-	return scheme, raw, scheme != ""
+	raw = strings.TrimLeft(raw[len(pseudoSchemes[i]):], "/")
+	if scheme, rest, ok = cutHTTP(raw); ok {
+		return scheme, rest, true
+	}
+	return "http", raw, true
+}
+
+// cutHTTP cuts off http or https, and the slashes behind it.
+func cutHTTP(raw string) (scheme, rest string, ok bool) {
+	scheme, rest, ok = strings.Cut(raw, ":/")
+	switch {
+	case !ok:
+	case strings.EqualFold(scheme, "https"):
+		return "https", strings.TrimPrefix(rest, "/"), true
+	case strings.EqualFold(scheme, "http"):
+		return "http", strings.TrimPrefix(rest, "/"), true
+	}
+	return "", raw, false
 }
 
 func hasPrefixFold(s, prefix string) bool {

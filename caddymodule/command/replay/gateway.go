@@ -247,7 +247,7 @@ func (s *gateway) validators(l *Line) version.Standing {
 	if l.HasHeader && l.Status != http.StatusNotModified {
 		return version.Unconditional
 	}
-	return s.feed.Standing(s.request.Header)
+	return s.feed.Standing(s.request.Header, s.now())
 }
 
 func (s *gateway) countLogged(l *Line, now time.Time) {
