@@ -31,13 +31,10 @@ func CutScheme(raw string) (scheme, rest string, ok bool) {
 
 // cutHTTP cuts off http or https, and the slashes behind it.
 func cutHTTP(raw string) (scheme, rest string, ok bool) {
-	scheme, rest, ok = strings.Cut(raw, ":/")
-	switch {
-	case !ok:
-	case strings.EqualFold(scheme, "https"):
-		return "https", strings.TrimPrefix(rest, "/"), true
-	case strings.EqualFold(scheme, "http"):
-		return "http", strings.TrimPrefix(rest, "/"), true
+	for _, start := range [...]string{"https:/", "http:/"} {
+		if hasPrefixFold(raw, start) {
+			return strings.TrimSuffix(start, ":/"), strings.TrimPrefix(raw[len(start):], "/"), true
+		}
 	}
 	return "", raw, false
 }
