@@ -84,7 +84,17 @@ func (w window) do(t *testing.T, step chromedp.Action[chromedp.Void]) {
 	}
 }
 
-func (w window) Open(t *testing.T, address string) { t.Helper(); w.do(t, chromedp.Navigate(address)) }
+// Open tries again if a download, which a click before has begun, ends in this moment: Chromium aborts both.
+func (w window) Open(t *testing.T, address string) {
+	t.Helper()
+	err := chromedp.Do(w.ctx, chromedp.Navigate(address))
+	if err != nil && strings.Contains(err.Error(), "net::ERR_ABORTED") {
+		err = chromedp.Do(w.ctx, chromedp.Navigate(address))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
 
 func (w window) Choose(t *testing.T, selector, file string) {
 	t.Helper()
