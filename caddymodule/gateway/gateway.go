@@ -33,7 +33,7 @@ func init() {
 // `https://feeds.home.arpa/https://example.com/feed.xml`.
 //
 // Readers get an ETag, 304 and compression, and the last good version if the origin
-// fails. The app `pollard`, which all gateways share, decides when origins are polled.
+// fails.
 //
 // A gateway that serves one feed at a path of its own, and to the household any feed by URL:
 //

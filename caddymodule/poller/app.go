@@ -38,12 +38,11 @@ func init() {
 }
 
 // App polls feeds for all gateways and shields of a Caddy process. They share one
-// poller, so that each origin sees one polite client, however many sites serve its feeds.
+// poller, so that each origin sees one polite client.
 //
 // Every field is optional, and so is the app itself.
 type App struct {
-	// Where feeds and the times of their next polls are stored. Default: `sqlite`, in the
-	// directory `pollard` of Caddy's data directory.
+	// Where feeds and the times of their next polls are stored. Default: `sqlite`.
 	StoreRaw json.RawMessage `json:"store,omitempty" caddy:"namespace=pollard.stores inline_key=engine"`
 
 	// The memory for feeds that are requested often, in bytes. Other feeds are read
@@ -77,8 +76,7 @@ type App struct {
 	// ranges, or `private_ranges` for all of them. The public addresses of this machine count as
 	// private at other ports than 80 and 443, and so do other machines on its IPv6 links:
 	// `private_ranges` does not cover them, and a `feed` or `opml` line that names a host there
-	// needs no range. Placeholders are replaced. Default: none, so that readers cannot reach the
-	// local network through a gateway.
+	// needs no range. Placeholders are replaced. Default: none.
 	PrivateUpstreams []string `json:"private_upstreams,omitempty"`
 
 	// The least time between the starts of two polls of a site, which is all hosts of a
@@ -89,25 +87,24 @@ type App struct {
 	Concurrency int `json:"concurrency,omitempty"`
 
 	// The proxy for polls: an `http`, `https`, `socks5` or `socks5h` URL, in which
-	// placeholders are replaced. `HTTP_PROXY` and the like in the environment are ignored.
-	// docs/network.md says which proxies must refuse private addresses. Default: none.
+	// placeholders are replaced. docs/network.md says which proxies must refuse private
+	// addresses. Default: none.
 	Proxy string `json:"proxy,omitempty"`
 
 	// The URL at which hubs reach a gateway, such as `https://feeds.example.com`. With it,
-	// Pollard subscribes to the hubs that feeds name (WebSub), and a push by a hub causes a
-	// poll, so that readers get new entries within seconds. Handlers before a gateway must let
-	// requests for `/-/websub/` through (see docs/network.md). Hubs are asked over https. A feed at
-	// a private address needs a hub at a private address that `private_upstreams` covers,
-	// and only such a hub may be asked over http. Placeholders are replaced. Default: none.
+	// Pollard subscribes to the hubs that feeds name (WebSub), and polls when they push (see
+	// docs/network.md). Handlers before a gateway must let requests for `/-/websub/` through.
+	// Hubs are asked over https. A feed at a private address needs a hub at a private address
+	// that `private_upstreams` covers, and only such a hub may be asked over http. Placeholders
+	// are replaced. Default: none.
 	WebSub string `json:"websub,omitempty"`
 
 	// The most polls at the same time. Default: 128.
 	Polls int `json:"polls,omitempty"`
 
-	// The most bytes to store. When the store is full, feeds are forgotten: first those of
-	// strangers, while they take more than an eighth, then those of the owner that uses the
-	// most, and those of `feed` and `opml` lines never (see docs/disk.md). The Caddyfile takes
-	// a size such as `10GiB`. Default: 10 GiB.
+	// The most bytes to store. When the store is full, feeds are forgotten, but never
+	// those of `feed` and `opml` lines (see docs/disk.md). The Caddyfile takes a size such as
+	// `10GiB`. Default: 10 GiB.
 	Disk int64 `json:"disk,omitempty"`
 
 	// Rules for the feeds of some hosts. If several patterns match a host, each field

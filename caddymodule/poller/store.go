@@ -142,13 +142,13 @@ func (s *SQLite) Open(_ context.Context, log *zap.Logger) (Database, error) {
 	return opened, nil
 }
 
-// Postgres stores feeds in a PostgreSQL database, which several nodes may share. A poll
-// by one node serves all of them.
+// Postgres stores feeds in a PostgreSQL database, which several nodes may share
+// (see docs/postgres.md).
 type Postgres struct {
 	// The URL of the database, such as
 	// `postgres://pollard:{file./run/secrets/db}@db.example.net/pollard?sslmode=verify-full`.
-	// If the URL names several hosts, the primary is used. Placeholders such as
-	// `{env.DB_PASSWORD}` are replaced; their values must be percent-encoded. Required.
+	// Placeholders such as `{env.DB_PASSWORD}` are replaced; their values must be
+	// percent-encoded. Required.
 	URL string `json:"url"`
 
 	resolved string

@@ -45,8 +45,7 @@ type Defend struct {
 	// it is known, its address ranges. All its machines together get the whole feed of a
 	// path four times in the time of `unconditional`, and those of one network (/24 in
 	// IPv4, /48 in IPv6) once. Further unconditional requests get a 429. `Retry-After` is
-	// the time until the next of the four is free, but it is not reserved: another machine
-	// may take it.
+	// the time until the next of the four is free; another machine may take it.
 	//
 	// Write one line per crawler. Matching is case-sensitive; the longest beginning wins.
 	// `exempt` and persons are checked before. With ranges, other addresses with that User-Agent are

@@ -44,9 +44,8 @@ func init() {
 // `no-store`. Once a feed is stored, readers see no errors of the origin.
 //
 // The block starts without variables, captures and the root of the site: write what it needs,
-// such as `root`, into it. Named routes (`invoke`) cannot be in it. Decide who may read a feed
-// before the shield, with `respond @outside 403`. What is shared and what is not is told in
-// docs/shield.md.
+// such as `root`, into it. Decide who may read a feed before the shield, with
+// `respond @outside 403`. docs/shield.md says what is shared and what is not.
 //
 //	{
 //		"handler": "feed_shield",
@@ -59,10 +58,8 @@ func init() {
 type Shield struct {
 	// The handlers that make the feeds, such as `reverse_proxy`, `php_fastcgi` or
 	// `file_server`. Requests that they do not answer go to the handlers after the shield, as
-	// they came, and are not shared. Two shields with the same block share the feeds that both
-	// serve, as the hosts, ports and paths of their matchers and of the blocks around them say, and
-	// there the stricter rule of each line applies. Feeds of a block that has changed start
-	// without a version: deploy the backend first. Required.
+	// they came, and are not shared. Two shields with the same block share feeds (see docs/shield.md).
+	// Feeds of a block that has changed start without a version: deploy the backend first. Required.
 	Origin *caddyhttp.Subroute `json:"origin,omitempty"`
 
 	// How often the origin is polled. The rules of the app `pollard` do not apply here,
@@ -77,9 +74,6 @@ type Shield struct {
 	//
 	// While a feed has no stored version, its readers wait for the first poll, at most for
 	// `timeout`. If the poll takes longer, the origin answers them directly.
-	//
-	// Whatever these say, `ping` shows a new entry as soon as `min_interval` allows.
-	// `POST /pollard/refresh?url=` at Caddy's admin endpoint shows it at once.
 	config.Policy
 
 	// The part of a request's query that belongs to the feed's URL: `ignore` for none of
@@ -95,10 +89,9 @@ type Shield struct {
 
 	// The path for publish pings, such as `/feed/ping`: forms with `hub.mode=publish` and
 	// `hub.url=<address of a feed>`, as publishers send them to WebSub hubs. The feed is polled
-	// at once if `min_interval` has passed since the last poll, and as soon as it has
-	// otherwise, without waiting for a reader. Any client may send one; it costs the site at
-	// most one poll of a feed per `min_interval`. The shield's matcher must match the path.
-	// Default: no pings.
+	// as soon as `min_interval` has passed since the last poll, without waiting for a reader.
+	// Any client may send one; it costs the site at most one poll of a feed per `min_interval`.
+	// The shield's matcher must match the path. Default: no pings.
 	Ping string `json:"ping,omitempty"`
 
 	// The requests to refuse. Default: none.
