@@ -23,7 +23,7 @@ func TestLinks(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, page := range append(pages, "../bench/RESULTS.md", "../packaging/README.md", "../bench/scale/README.md", "../cache/store/README.md", "../README.md", "../ARCHITECTURE.md", "../SECURITY.md", "../CONTRIBUTING.md", "../CHANGELOG.md") {
+	for _, page := range append(pages, "../bench/RESULTS.md", "../packaging/README.md", "../bench/scale/README.md", "../cache/store/README.md", "../README.md", "../SECURITY.md", "../CONTRIBUTING.md", "../CHANGELOG.md") {
 		text, err := os.ReadFile(page)
 		if err != nil {
 			t.Fatal(err)
