@@ -42,7 +42,8 @@ func init() {
 //
 // Every field is optional, and so is the app itself.
 type App struct {
-	// Where feeds and the times of their next polls are stored. Default: `sqlite`.
+	// Where feeds and the times of their next polls are stored. Default: `sqlite`, in the
+	// directory `pollard` of Caddy's data directory.
 	StoreRaw json.RawMessage `json:"store,omitempty" caddy:"namespace=pollard.stores inline_key=engine"`
 
 	// The memory for feeds that are requested often, in bytes. Other feeds are read
