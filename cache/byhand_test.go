@@ -106,15 +106,14 @@ func TestRefreshDuringAPauseOfTheSite(t *testing.T) {
 
 func TestRefreshRevivesWhatWasGone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		a := failed(410, policy.FailureGone)
-		g := newGateway(t, func(policy.Ask) policy.Answer { return a }).open()
+		g := newGateway(t, func(policy.Ask) policy.Answer { return failed(410, policy.FailureGone) }).open()
 		if w := g.get(feedURL); w.Code != http.StatusGone || w.Header().Get("Retry-After") != "" {
 			t.Errorf("got %d", w.Code)
 		}
 		g.restart()
 		_, err := g.Refresh(t.Context(), feedURL)
 		wantTooEarly(t, err, "min_interval")
-		a = ok(rss(2, ""), "ETag", `"v"`)
+		g.origin.answers(func(policy.Ask) policy.Answer { return ok(rss(2, ""), "ETag", `"v"`) })
 		time.Sleep(time.Hour + time.Second) // it is polled as soon as it may be
 		if account := must(g.Status(t.Context(), feedURL)); account.State != "fresh" {
 			t.Errorf("it is %s", account.State)
@@ -330,12 +329,15 @@ func TestPingAfterASlowPoll(t *testing.T) {
 func TestPingAfterARefresh(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const key = "shield/feed.xml"
-		entries := 1
-		g := newGateway(t, func(policy.Ask) policy.Answer { return ok(rss(entries, ""), "Cache-Control", "max-age=86400") })
+		with := func(entries int) func(policy.Ask) policy.Answer {
+			return func(policy.Ask) policy.Answer { return ok(rss(entries, ""), "Cache-Control", "max-age=86400") }
+		}
+		g := newGateway(t, with(1))
 		g.settings.Site = func(string) cache.Origin { return g.origin }
 		g.open()
 		g.get(key)
-		for entries = 2; entries <= 4; entries++ {
+		for entries := 2; entries <= 4; entries++ {
+			g.origin.answers(with(entries))
 			time.Sleep(10 * time.Minute)
 			if entries == 3 { // before MinInterval has passed
 				if _, err := g.RefreshAtOnce(t.Context(), key); err != nil {
@@ -345,7 +347,6 @@ func TestPingAfterARefresh(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		entries--
 		time.Sleep(51 * time.Minute)
 		if w := g.get(key); g.origin.polls() != 3 || !strings.Contains(w.Body.String(), "Entry 4") {
 			t.Errorf("%d polls: %s", g.origin.polls(), w.Body)
@@ -475,11 +476,12 @@ func TestRefreshOfAMovedFeedMakesOnePoll(t *testing.T) {
 		g.polled = origin
 		g.open()
 		for day := range 12 {
-			gone = day > 9
+			g.change(func() { gone = day > 9 })
 			g.feed(feedURL)
 			time.Sleep(25 * time.Hour)
 		}
-		gone, origin.wait = false, time.Second // in which another poll would come first
+		g.change(func() { gone = false })
+		origin.wait = time.Second // in which another poll would come first
 		before := len(g.requested(movedURL))
 		must(g.Refresh(t.Context(), feedURL))
 		time.Sleep(time.Minute)

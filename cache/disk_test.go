@@ -9,6 +9,7 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -88,8 +89,9 @@ func TestFullDiskLosesNothing(t *testing.T) {
 			}
 			return ok(rss(entries, hex.EncodeToString(random)), "ETag", tag, "Cache-Control", "max-age=3600")
 		})
-		free := uint64(30 << 20)
-		g.dir, g.space = t.TempDir(), func(string) (uint64, uint64) { return free, 40 << 20 }
+		var free atomic.Uint64
+		free.Store(30 << 20)
+		g.dir, g.space = t.TempDir(), func(string) (uint64, uint64) { return free.Load(), 40 << 20 }
 		g.by = store.OwnerOf(store.KindNamed, "household")
 		read := func(when string, want int, urls ...string) {
 			t.Helper()
@@ -101,7 +103,7 @@ func TestFullDiskLosesNothing(t *testing.T) {
 		}
 		g.open()
 		read("there is room", http.StatusOK, old)
-		free = 1 << 20
+		free.Store(1 << 20)
 		g.restart()
 		read("nearly full", http.StatusOK, old, fresh)
 		if status := g.get(fresh).Header().Get("Cache-Status"); strings.Contains(status, "stored") {
@@ -126,7 +128,7 @@ func TestFullDiskLosesNothing(t *testing.T) {
 		down = false
 		time.Sleep(25 * time.Hour)
 		read("a day later", http.StatusOK, old, fresh)
-		free = 30 << 20
+		free.Store(30 << 20)
 		time.Sleep(61 * time.Minute)
 		read("there is room again", http.StatusOK, old, fresh)
 		g.restart()

@@ -125,6 +125,7 @@ type gateway struct {
 	polled   cache.Origin       // in place of the script; nil: that
 	client   *upstream.Client   // polls in place of the script, which keeps the log; nil: none
 	web      *origintest.Origin // that it polls
+	answers  sync.Mutex         // held while the web answers
 	settings cache.Settings
 	budget   int64 // of memory; 0: 1 MiB
 
@@ -190,15 +191,21 @@ func (g *gateway) often(interval time.Duration) {
 func newWebGateway(t *testing.T, answer func(url string) response) *gateway {
 	t.Helper()
 	g := newGateway(t, nil)
-	var mu sync.Mutex // held while an answer is made
 	g.web = &origintest.Origin{Answer: func(r *http.Request) response {
-		mu.Lock()
-		defer mu.Unlock()
+		g.answers.Lock()
+		defer g.answers.Unlock()
 		return answer(r.URL.String())
 	}}
 	g.client = upstream.New(upstream.WithTransport(g.web))
 	g.polled = logged{g.client, g.origin}
 	return g
+}
+
+// change changes what the web answers, while it does not.
+func (g *gateway) change(do func()) {
+	g.answers.Lock()
+	defer g.answers.Unlock()
+	do()
 }
 
 func (g *gateway) open() *gateway {

@@ -101,7 +101,7 @@ func TestMovedFeed(t *testing.T) {
 					t.Errorf("the old URL was asked %d times in three days", n)
 				}
 				g.restart()
-				if entries = 3; prefetch {
+				if g.change(func() { entries = 3 }); prefetch {
 					time.Sleep(2 * time.Hour) // without readers
 					wantBody(t, g.feed(movedURL), 200, "Entry 3")
 				}
@@ -117,7 +117,7 @@ func TestMovedFeed(t *testing.T) {
 					t.Errorf("Last-Modified of a feed that points: %v", w.Header())
 				}
 				wantBody(t, g.feed(feedURL, "If-None-Match", w.Header().Get("ETag")), 304, "")
-				back = true
+				g.change(func() { back = true })
 				time.Sleep(26 * time.Hour)
 				g.feed(feedURL) // looks
 				time.Sleep(time.Minute)
@@ -531,7 +531,7 @@ func TestCircleAtOnce(t *testing.T) {
 		for _, url := range both {
 			wantBody(t, g.feed(url), 200, url+" 2")
 		}
-		moved = true
+		g.change(func() { moved = true })
 		time.Sleep(2 * time.Hour)
 		for _, url := range both {
 			f := must(g.Feed(t.Context(), url))
@@ -549,7 +549,7 @@ func TestCircleAtOnce(t *testing.T) {
 				t.Errorf("%s was asked %d times", url, n)
 			}
 		}
-		back = movedURL
+		g.change(func() { back = movedURL })
 		for range 50 {
 			time.Sleep(time.Hour)
 			for _, url := range both {

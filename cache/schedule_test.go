@@ -144,19 +144,13 @@ func TestHostThatHangsLeavesItsSite(t *testing.T) {
 // A patient poke that waits for the end of a backoff, and then one by hand.
 func TestPokeByHandAfterAPatientOne(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		g := newGateway(t, func(policy.Ask) policy.Answer { return failed(404, policy.FailureNotFound) })
-		good := true
-		g.origin.answers(func(policy.Ask) policy.Answer {
-			if good {
-				return ok(rss(2, ""), "Cache-Control", "max-age=3600")
-			}
-			return failed(404, policy.FailureNotFound)
-		})
+		good := func(policy.Ask) policy.Answer { return ok(rss(2, ""), "Cache-Control", "max-age=3600") }
+		g := newGateway(t, good)
 		g.settings.Prefetch = true
 		g.settings.Feeds = []string{feedURL}
 		g.open()
 		g.get(feedURL)
-		good = false
+		g.origin.answers(func(policy.Ask) policy.Answer { return failed(404, policy.FailureNotFound) })
 		time.Sleep(30 * time.Hour) // it fails, and backs off
 		// just after a failed poll
 		n := g.origin.polls()
@@ -169,7 +163,7 @@ func TestPokeByHandAfterAPatientOne(t *testing.T) {
 		if err := g.store.Touch(t.Context(), map[store.ID]store.Asked{id: {Ago: -1, Poke: &store.Poke{In: 0, Patient: true}}}); err != nil {
 			t.Fatal(err)
 		}
-		good = true
+		g.origin.answers(good)
 		before := g.origin.polls()
 		_, err := g.Refresh(t.Context(), feedURL)
 		var early *cache.TooEarly
@@ -319,15 +313,10 @@ func TestConfiguredWhileTheStoreIsAway(t *testing.T) {
 // have gone, no poke asks for them, and they are not prefetched.
 func TestInventedFeedsAreNotPolledAfterAPause(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		refuse := true
-		g := newGateway(t, func(policy.Ask) policy.Answer { return policy.Answer{} })
-		g.origin.answers(func(ask policy.Ask) policy.Answer {
-			if refuse {
-				a := failed(429, policy.FailureRateLimited)
-				a.Pauses = []policy.Pause{{Site: "origin.test", For: 20 * time.Minute, Why: policy.HintHostCooldown}}
-				return a
-			}
-			return failed(404, policy.FailureNotFound)
+		g := newGateway(t, func(policy.Ask) policy.Answer {
+			a := failed(429, policy.FailureRateLimited)
+			a.Pauses = []policy.Pause{{Site: "origin.test", For: 20 * time.Minute, Why: policy.HintHostCooldown}}
+			return a
 		})
 		g.origin.spacing = 2 * time.Second
 		g.by = store.Any
@@ -336,7 +325,7 @@ func TestInventedFeedsAreNotPolledAfterAPause(t *testing.T) {
 			go g.get(fmt.Sprintf("https://origin.test/invented/%d", i))
 		}
 		time.Sleep(30 * time.Second)
-		refuse = false
+		g.origin.answers(func(policy.Ask) policy.Answer { return failed(404, policy.FailureNotFound) })
 		before := g.origin.polls()
 		time.Sleep(3 * time.Hour)
 		if n := g.origin.polls() - before; n > 0 {
