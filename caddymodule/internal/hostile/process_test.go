@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"io"
 	"net"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -53,7 +54,7 @@ func (c *child) feeds(args ...string) string {
 	return string(out)
 }
 
-// start starts the process, and waits until its site accepts connections. It is killed when the test ends, if not
+// start starts the process, and waits until all its sites accept connections. It is killed when the test ends, if not
 // before.
 func (c *child) start() {
 	c.t.Helper()
@@ -73,6 +74,7 @@ func (c *child) start() {
 	for deadline := time.Now().Add(2 * time.Minute); time.Now().Before(deadline); {
 		if conn, err := net.DialTimeout("tcp", c.address, time.Second); err == nil {
 			conn.Close()
+			c.awaitSites()
 			return
 		}
 		select {
@@ -83,6 +85,16 @@ func (c *child) start() {
 	}
 	c.end(syscall.SIGKILL)
 	c.t.Fatalf("the server does not come up: %s", output.String())
+}
+
+// awaitSites waits until all sites of the configuration are started: Caddy shows the configuration then.
+func (c *child) awaitSites() {
+	c.t.Helper()
+	answer, err := http.Get("http://" + c.admin + "/config/")
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	answer.Body.Close()
 }
 
 func (c *child) pid() int { return c.command.Process.Pid }
