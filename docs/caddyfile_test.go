@@ -34,7 +34,7 @@ const introduction = `<!-- Written by "go test ./docs -update" from doc comments
 Pollard adds one global option and two directives to Caddy's
 [Caddyfile](https://caddyserver.com/docs/caddyfile). Every line of them is optional, except a shield's ` + "`origin`" + `.
 Its directives are [feed_gateway](caddyfile-gateway.md) and [feed_shield](caddyfile-shield.md).
-How the next poll is decided is described in [how-polls-are-decided.md](how-polls-are-decided.md).
+[how-polls-are-decided.md](how-polls-are-decided.md) says how the next poll is decided.
 
 - A ` + "`<duration>`" + ` is a number and a unit, such as ` + "`30s`, `15m`, `2h` or `1d`" + `.
 - A ` + "`<size>`" + ` is a number of bytes with a unit, such as ` + "`64MiB` or `10GiB`" + `.

@@ -16,7 +16,7 @@ import (
 
 // Policy is how often feeds may be polled, and how much a poll may cost. It can
 // be set for all feeds (in the app), for a host and for one feed. A field that a feed
-// does not set comes from its host, or else from the app. Every field is optional.
+// does not set comes from its host, or else from the app.
 type Policy struct {
 	// The least time between two polls of a feed, whatever its hints say. Default: `1h`.
 	MinInterval caddy.Duration `json:"min_interval,omitempty"`

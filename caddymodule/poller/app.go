@@ -73,11 +73,11 @@ type App struct {
 	// is polled at its next request. Default: `false`.
 	Prefetch bool `json:"prefetch,omitempty"`
 
-	// The private, loopback and other non-public addresses that polls may reach: CIDR
-	// ranges, or `private_ranges` for all of them. The public addresses of this machine count as
-	// private at other ports than 80 and 443, and so do other machines on its IPv6 links:
-	// `private_ranges` does not cover them, and a `feed` or `opml` line that names a host there
-	// needs no range. Placeholders are replaced. Default: none.
+	// The private, loopback and other non-public addresses that polls, and so readers of a
+	// gateway, may reach: CIDR ranges, or `private_ranges` for all of them. The public addresses
+	// of this machine count as private at other ports than 80 and 443, and so do other machines
+	// on its IPv6 links: `private_ranges` does not cover them, and a `feed` or `opml` line that
+	// names a host there needs no range. Placeholders are replaced. Default: none.
 	PrivateUpstreams []string `json:"private_upstreams,omitempty"`
 
 	// The least time between the starts of two polls of a site, which is all hosts of a

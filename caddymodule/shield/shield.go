@@ -36,8 +36,8 @@ func init() {
 
 // Shield serves a site's own feeds from a cache, so that the site makes each feed once
 // per interval and not once per request. The site is the `origin`: a block of handlers.
-// Pollard polls it, at most once per interval and feed, conditionally if it gives an ETag
-// or Last-Modified. Readers get what the site made, byte for byte.
+// Pollard polls it, conditionally if it gives an ETag or Last-Modified. Readers get what the
+// site made, byte for byte.
 //
 // A stored feed answers all requests that RFC 9111 section 4.1 lets it answer. Others reach the
 // origin unchanged, and so do responses pass that are not feeds, or that are `private` or
