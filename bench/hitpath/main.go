@@ -14,6 +14,9 @@
 // rounds of CPU time (/proc/<pid>/stat) by request. Ratios are medians of the ratios of one
 // round, so they can be trusted on a machine that does other work too.
 //
+// With -share 20s it says besides, by profiles of that length, which share of the CPU time of a 304 by date Pollard's
+// handler and cache take; it needs the command go for that.
+//
 // It needs Linux and wrk.
 package main
 
@@ -54,6 +57,7 @@ var kinds = [...]struct {
 type target struct {
 	name    string
 	process *rig.Process
+	admin   string // the address of Pollard's admin endpoint; empty: it is no Pollard
 	urls    [len(kinds)]string
 	fields  [len(kinds)]http.Header // of its answers
 	cpu     [len(kinds)][]time.Duration
@@ -63,6 +67,7 @@ func main() {
 	pollard := flag.String("pollard", "./pollard", "the `binary` to measure, which is also the one for Caddy's respond")
 	before := flag.String("before", "", "another `binary` of Pollard to measure in the same rounds")
 	rounds := flag.Int("rounds", 9, "`number` of rounds")
+	share := flag.Duration("share", 0, "how `long` profiles take; 0: there are none")
 	flag.Parse()
 	s := &servers{pollard: *pollard, before: *before, dir: rig.Dir("hitpath-"), document: origintest.Document{Entries: 1, Text: rig.Words(1, 80_000)}.String()}
 	s.packed = origintest.Encode(s.document, "gzip")
@@ -101,6 +106,9 @@ func main() {
 		}
 		return fmt.Sprintf("%.2f", rig.Median(ratios))
 	})
+	if *share > 0 {
+		s.printShares(*share)
+	}
 }
 
 func (s *servers) print(title string, cell func(t *target, k int) string) {

@@ -67,9 +67,9 @@ func (s *servers) add(name string, p *rig.Process, urls ...string) *target {
 // startPollard starts a gateway and a shield in one process, each with a site of its own. What ends the names of
 // both says which binary it is.
 func (s *servers) startPollard(binary, which string) {
-	gateway, shield := rig.FreeAddress(), rig.FreeAddress()
+	gateway, shield, admin := rig.FreeAddress(), rig.FreeAddress(), rig.FreeAddress()
 	dir := rig.Must(os.MkdirTemp(s.dir, "pollard-"))
-	p := s.run([]string{gateway, shield}, binary, rig.Pollard(dir, "admin off", "store sqlite "+filepath.Join(dir, "store"), fmt.Sprintf(`http://%s {
+	p := s.run([]string{gateway, shield}, binary, rig.Pollard(dir, "admin "+admin, "store sqlite "+filepath.Join(dir, "store"), fmt.Sprintf(`http://%s {
 	feed_gateway {
 		feed /feed.xml http://%s/feed.xml
 		allow 127.0.0.1
@@ -83,9 +83,9 @@ http://%s {
 	}
 }
 `, gateway, s.origin, shield))...)
-	s.add("gateway by path"+which, p, "http://"+gateway+"/feed.xml")
-	s.add("gateway by URL"+which, p, "http://"+gateway+"/http://"+s.origin+"/feed.xml")
-	s.add("shield"+which, p, "http://"+shield+"/feed.xml")
+	s.add("gateway by path"+which, p, "http://"+gateway+"/feed.xml").admin = admin
+	s.add("gateway by URL"+which, p, "http://"+gateway+"/http://"+s.origin+"/feed.xml").admin = admin
+	s.add("shield"+which, p, "http://"+shield+"/feed.xml").admin = admin
 }
 
 // startCaddy starts Caddy with a response in its configuration for each kind, with the
