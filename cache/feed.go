@@ -289,8 +289,8 @@ func (f *Feed) sent() bool {
 // underWay returns the poll under way; nil if there is none.
 func (f *Feed) underWay() *inFlight { return f.poll.Load() }
 
-// start has a poll wait for its turn, or joins the one that waits or is under way. It returns nil if too many polls
-// wait, or if the cache is closing.
+// start has a poll wait for its turn, or joins the one that waits or is under way. It returns nil if the feed is not due,
+// as the poll has ended that the caller has seen, if too many polls wait, or if the cache is closing.
 func (f *Feed) start(req pollRequest) (p *inFlight, joined bool) {
 	f = f.locked()
 	defer f.mu.Unlock()
@@ -300,6 +300,9 @@ func (f *Feed) start(req pollRequest) (p *inFlight, joined bool) {
 			c.schedule.again(f.queued(c.elapsed()))
 		}
 		return p, true
+	}
+	if req.floor == 0 && !f.mayPoll(f.state.Load(), c.elapsed()) {
+		return nil, false
 	}
 	place := c.queued.try(f.owner(), 1)
 	if place == nil {

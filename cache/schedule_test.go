@@ -21,6 +21,22 @@ import (
 	"github.com/feedpollard/pollard/upstream"
 )
 
+// A reader who has seen a poll under way that ends in this moment queues no other one, for which readers would wait.
+func TestPollThatHasJustEnded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newGateway(t, func(policy.Ask) policy.Answer { return ok(rss(2, ""), "Cache-Control", "max-age=3600") }).open()
+		g.get(feedURL)
+		f := must(g.Feed(t.Context(), feedURL))
+		if cache.PollIfDue(f) || g.Waiting() != 0 {
+			t.Error("a poll waits for its turn although the feed is not due")
+		}
+		time.Sleep(2 * time.Hour)
+		if !cache.PollIfDue(f) {
+			t.Error("no poll waits for its turn although the feed is due")
+		}
+	})
+}
+
 // A second push while the poll of the first is under way: five minutes between the two polls.
 func TestPushDuringThePollOfAnother(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

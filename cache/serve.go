@@ -167,7 +167,7 @@ func (f *Feed) refreshed(ctx context.Context, s *feedstate.State, now, waited ti
 func (f *Feed) refresh(ctx context.Context, s *feedstate.State, now, waited time.Duration) (*feedstate.State, version.CacheStatus) {
 	p, joined := f.start(f.requestFor(s))
 	if p == nil {
-		return s, version.CacheStatus{}
+		return f.state.Load(), version.CacheStatus{}
 	}
 	var done bool
 	free := f.cache.schedule.open(f.host().Site) - now // when the site may be asked
