@@ -115,7 +115,7 @@ func (f *Feed) origin() Origin {
 
 // Ask records that a reader asks for the feed at its own address, on behalf of an owner; 0 is none. So
 // does a reader of the feed to which it points. It is to be called before the feed is served, unless a
-// page of another site has made the request. A program is no person with a browser: if it asks for another owner than
+// page of another site has made the request. A program is not a person with a browser: if it asks for another owner than
 // strangers, a feed that never had a version, and whose polls fail, counts as failing.
 func (f *Feed) Ask(by store.Owner, program bool) {
 	if !f.own.Load() {

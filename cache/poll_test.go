@@ -196,7 +196,7 @@ func TestOddDocuments(t *testing.T) {
 
 var entryTitle = regexp.MustCompile(`Entry \d+`)
 
-// Readers are told which limit a document exceeds.
+// Errors say which limit a document exceeds.
 func TestTooComplexDocument(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newGateway(t, func(policy.Ask) policy.Answer { return ok("<rss><channel>" + strings.Repeat("<x>", 100_000)) }).open()

@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/feedpollard/pollard/cache"
-	"github.com/feedpollard/pollard/cache/feedstate"
 	"github.com/feedpollard/pollard/cache/store"
 	"github.com/feedpollard/pollard/policy"
 )
@@ -251,9 +250,7 @@ func TestPrefetchOfShortIntervals(t *testing.T) {
 		g := newGateway(t, func(policy.Ask) policy.Answer {
 			return ok(rss(2, ""), "ETag", `"v"`, "Cache-Control", "max-age=3")
 		})
-		rules := g.settings.Rules(feedstate.ParseKey(feedURL))
-		rules.MinInterval, rules.Jitter = 3*time.Second, 0
-		g.settings.Rules = func(feedstate.Key) policy.Rules { return rules }
+		g.often(3 * time.Second)
 		g.settings.Prefetch, g.settings.Feeds = true, []string{feedURL}
 		g.open()
 		time.Sleep(time.Minute)
@@ -273,9 +270,7 @@ func TestPollThatEndsDuringTheReadingOfWhatIsDue(t *testing.T) {
 			}
 			return ok(rss(2, ""), "ETag", `"v"`, "Cache-Control", "max-age=3")
 		})
-		rules := g.settings.Rules(feedstate.ParseKey(feedURL))
-		rules.MinInterval, rules.Jitter = 3*time.Second, 0
-		g.settings.Rules = func(feedstate.Key) policy.Rules { return rules }
+		g.often(3 * time.Second)
 		g.settings.Prefetch, g.settings.Feeds = true, []string{feedURL}
 		g.open()
 		time.Sleep(11 * time.Second)

@@ -109,7 +109,7 @@ func (s *subscriber) headers() []string {
 // reads has it ask for the feed through a gateway. It returns what is wrong with the answer.
 func (s *subscriber) reads(g *gateway, b *blog) string {
 	headers, now := s.headers(), time.Now()
-	before, _ := g.Status(g.t.Context(), s.address) // zero if nobody has asked for it
+	before, _ := g.Status(g.t.Context(), s.address) // zero if no reader has asked for it
 	if before.Alias != "" {
 		before, _ = g.Status(g.t.Context(), string(before.Alias))
 	}

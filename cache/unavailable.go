@@ -87,7 +87,7 @@ func (f *Feed) unavailable(s *feedstate.State, p *inFlight) *Unavailable {
 	return u
 }
 
-// tellAfter is after what time readers are told when a poll was tried that could not be sent.
+// tellAfter is how long a poll cannot be sent before errors say when it was tried.
 const tellAfter = 5 * time.Second
 
 // reasonFor returns the text for readers about a failure. It may be public: a response that is not

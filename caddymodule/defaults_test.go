@@ -46,7 +46,7 @@ func defaults() map[string]any {
 	}
 }
 
-// What comments of the configuration's fields say of defaults, and with them the manual, is what holds.
+// Comments of the configuration's fields, and with them the manual, name the defaults that hold.
 func TestDefaultsInComments(t *testing.T) {
 	want, words := defaults(), regexp.MustCompile("Default: `?([^`.,]+(?:\\.[0-9]+)?)")
 	written := make(map[string]bool)

@@ -132,7 +132,7 @@ func TestWhoGivesWay(t *testing.T) {
 	}
 }
 
-// What is remembered of feeds that gave way is bounded: if it takes all that such feeds may take, the store says so until some
+// The store bounds what it remembers of feeds that gave way: if it takes all that such feeds may take, the store says so until some
 // of it has ended.
 func TestCrowded(t *testing.T) {
 	const disk = 1 << 20

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// What follows has the rules over rows, and what was promised of the rows, for tests of package store_test.
+// These give tests of package store_test the rules over rows, and the promises about rows.
 type (
 	Order    = order
 	OrderKey = orderKey

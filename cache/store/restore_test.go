@@ -20,8 +20,8 @@ func (w *world) all(forgotten bool) []store.Record {
 	return records
 }
 
-// What an export has of feeds, and of feeds that were forgotten, counts in the store that imports it: the next poll, who asked and
-// since when, and the pause of a URL.
+// A store that imports an export obeys it, also for feeds that were forgotten: the next poll, who asked and since when, and
+// the pause of a URL.
 func TestRestore(t *testing.T) {
 	const known, gone, target = "https://known.test/", "https://gone.test/", "https://target.test/"
 	a, b := named(store.KindNamed, 1), named(store.KindNamed, 2)

@@ -82,7 +82,7 @@ func (s *siteRow) paused(hasVersion bool, now Time) (longest *pauseRow) {
 // ask records a request to the site.
 func (s *siteRow) ask(now Time) { s.free, s.changed = now, true }
 
-// lockSites locks the rows of sites, and adds those that are missing. The empty name is no site.
+// lockSites locks the rows of sites, and adds those that are missing. An empty name does not name a site.
 func lockSites(tx Tx, names ...string) (map[string]*siteRow, error) {
 	names = slices.DeleteFunc(slices.Clone(names), func(name string) bool { return name == "" })
 	slices.Sort(names)

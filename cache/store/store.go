@@ -338,7 +338,7 @@ type SiteTotals struct {
 type Store interface {
 	// Claim asks for the right to poll feeds, and answers each claim with a lease, in one transaction. The lease has
 	// the record as it is after the call, granted or not. A feed that is not known gets a record and is due at once.
-	// What it grants is durable when it returns: after a crash, no other claim of the feed is granted before its
+	// A grant is durable when Claim returns: after a crash, no other claim of the feed is granted before its
 	// Hold has passed, and no site is asked within its spacing. After an error no poll may be made.
 	Claim(ctx context.Context, claims []Claim) ([]Lease, error)
 

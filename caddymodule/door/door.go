@@ -6,8 +6,8 @@
 // The handlers call [Read] first, and ask the [Request] that it returns from then on. client.go
 // says who the sender is, host.go which names the site has and who may own them, othersite.go
 // whether a page of another site has sent the request, and refusal.go answers with an error.
-// What the request is for, a feed or a page, and whether its sender may have that is decided by
-// the handlers.
+// The handlers decide what the request is for, a feed or a page, and whether its sender may have
+// that.
 package door
 
 import (

@@ -318,8 +318,8 @@ func TestEarlierCounters(t *testing.T) {
 	})
 }
 
-// What the store has of readers is the same on all its nodes, and cannot be found by trying names
-// without its secret.
+// All nodes of a store know readers by the same hashes, which trying names without its secret does not
+// find.
 func TestAskersAreKeyed(t *testing.T) {
 	s := sqlite.NewMemory(nil)
 	one, two, elsewhere := startNode(t, s, "one"), startNode(t, s, "two"), startNode(t, sqlite.NewMemory(nil), "one")

@@ -137,7 +137,7 @@ func Reported(r *http.Request) (fields []zap.Field) {
 	return fields
 }
 
-// What is reported of a request has these names in placeholders and in the access log.
+// These are the names in placeholders and in the access log.
 const (
 	placeholderPrefix = "http.pollard."
 	fieldPrefix       = "pollard_"

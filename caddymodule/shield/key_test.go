@@ -90,7 +90,7 @@ func TestQueryKept(t *testing.T) {
 	}
 }
 
-// Feeds count for the shield, from their first poll on, whoever asks for them.
+// Feeds count for the shield, from their first poll on, and for none of their readers.
 func TestShieldedFeedsHaveAskers(t *testing.T) {
 	const out, home = "203.0.113.9", stage.Home
 	for _, tt := range []struct {

@@ -14,7 +14,7 @@ import (
 const LookElsewhere = "The feed may have another address now: look for it at the site."
 
 // Remedy says what a person can do about a feed that fails. It is empty if the error says it, or if
-// nobody here can do anything.
+// there is nothing to do here.
 func (f *Feed) Remedy() string {
 	switch {
 	case f.Failures == 0, f.Site, strings.Contains(f.LastError, ", though "), strings.Contains(f.LastError, ", which "):
